@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Installs, on Debian or Ubuntu, the packages that are missing, and says which.
+# Asks nothing.
+#   scripts/setup.sh GROUP...     build, test, demo, bench, coverage
+set -eu
+
+packages_of() {
+    case $1 in
+    build) echo gcc libc6-dev cmake ninja-build pkg-config libzstd-dev ;;
+    test) echo g++ clang llvm clang-format libcmocka-dev valgrind zstd curl \
+        libevent-dev libmicrohttpd-dev ;;
+    demo) echo zstd ;;
+    bench) echo zstd ;;
+    coverage) echo lcov ;;
+    *) echo "setup: no such group of packages: $1" >&2 && exit 2 ;;
+    esac
+}
+
+missing_of() {
+    local package
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null |
+            grep -q 'ok installed' || echo "$package"
+    done
+}
+
+apt() {
+    local root=
+    [ "$(id -u)" = 0 ] || root=sudo
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -y "$@" </dev/null
+}
+
+# A mirror that fails once is asked again.
+install() {
+    local log
+    log=$(mktemp)
+    echo "setup: installing $*"
+    for try in 1 2; do
+        if { apt update && apt install --no-install-recommends "$@"; } \
+            >"$log" 2>&1; then
+            rm -f "$log"
+            return
+        fi
+        echo "setup: try $try failed" >&2
+    done
+    tail -n 30 "$log" >&2
+    echo "setup: cannot install $*; all that apt said is in $log" >&2
+    exit 1
+}
+
+# The sanitizers' run-time library is a package of its own in newer releases,
+# with clang's version in its name.
+install_clang_runtime() {
+    if ! echo 'int main(void) { return 0; }' |
+        clang -fsanitize=address,fuzzer-no-link -x c -o /dev/null - 2>/dev/null
+    then
+        install "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+    fi
+}
+
+wanted=
+for group in "$@"; do
+    wanted="$wanted $(packages_of "$group")"
+done
+missing=$(missing_of $wanted)
+[ -z "$missing" ] || install $missing
+case " $* " in *' test '*) install_clang_runtime ;; esac
