@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The files of lib include each other one way only: a file includes its own
+# header and those of lower rank. A file that is not in the table fails.
+set -eu
+cd "$(dirname "$0")/../../lib"
+
+rank_of() {
+    case $1 in
+    common) echo 0 ;;
+    version) echo 1 ;;
+    error | mem | buf | frame | fse) echo 2 ;;
+    block | options) echo 3 ;;
+    seam | input | encoder | retain | plan) echo 4 ;;
+    cache) echo 5 ;;
+    job) echo 6 ;;
+    stream) echo 7 ;;
+    executor) echo 8 ;;
+    *) echo "layers: $1 has no rank in $0" >&2 && return 1 ;;
+    esac
+}
+
+failed=0
+for file in *.[ch]; do
+    name=${file%.*}
+    rank=$(rank_of "$name") || { failed=1 && continue; }
+    for included in $(sed -n 's/^ *# *include *"\(.*\)\.h".*/\1/p' "$file"); do
+        case $included in segzstd | "$name") continue ;; esac
+        if ! [ "$(rank_of "$included")" -lt "$rank" ]; then
+            echo "layers: $file must not include $included.h"
+            failed=1
+        fi
+    done
+done
+exit $failed
