@@ -1,0 +1,122 @@
+/*
+ * plan.c - decisions as pure functions.
+ */
+#include "plan.h"
+
+/* Window_Log floor of the format: RFC 8878, section 3.1.1.1.2. */
+#define WINDOW_LOG_MIN 10
+
+/*
+ * A stream of unknown length may end long after its hint: the window is never
+ * below this because of a hint alone. 128 KiB is one block.
+ */
+#define HINT_WINDOW_LOG_MIN 17
+
+unsigned segzstd__plan_level_window_log(int level)
+{
+    /* As libzstd 1.4.0 to 1.5.7 choose it for content above 256 KiB or of
+     * unknown size: zstd's lib/compress/clevels.h, column W. A test compares
+     * it with the libzstd in use. */
+    static const uint8_t window_log[23] = {21, 19, 20, 21, 21, 21, 21, 21,
+                                           21, 22, 22, 22, 22, 22, 22, 22,
+                                           22, 23, 23, 23, 25, 26, 27};
+
+    if (level < 0)
+        return 19;
+    return window_log[level > 22 ? 22 : level];
+}
+
+unsigned segzstd__plan_window_log(int level, unsigned cap, uint64_t size,
+                                  bool certain)
+{
+    unsigned log = segzstd__plan_level_window_log(level);
+    unsigned need;
+
+    if (log > cap)
+        log = cap;
+    if (size == SEGZSTD_SIZE_UNKNOWN)
+        return log;
+    need = size == 0 ? 0 : ceil_log2(size);
+    if (!certain && need < HINT_WINDOW_LOG_MIN)
+        need = HINT_WINDOW_LOG_MIN;
+    if (need < WINDOW_LOG_MIN)
+        need = WINDOW_LOG_MIN;
+    return need < log ? need : log;
+}
+
+size_t segzstd__plan_overlap(int level, unsigned window_log,
+                             size_t segment_bytes)
+{
+    size_t overlap;
+
+    if (level <= 4)
+        overlap = 256 * KIB;
+    else if (level <= 8)
+        overlap = 512 * KIB;
+    else
+        overlap = 1 * MIB;
+    if (segment_bytes != 0)
+        overlap = min_size(overlap, segment_bytes / 8);
+    return min_size(overlap, (size_t)1 << window_log);
+}
+
+size_t segzstd__plan_job_bytes(int level)
+{
+    if (level <= 4)
+        return 1 * MIB;
+    if (level <= 7)
+        return 512 * KIB;
+    if (level <= 10)
+        return 256 * KIB;
+    return BLOCK_BYTES_MAX;
+}
+
+/*
+ * Least content for an encoder of its own. Below it the cut costs more (a hop to
+ * another thread, priming, a seam) than the other thread can give back.
+ */
+static uint64_t least_part(int level, size_t overlap)
+{
+    uint64_t least = level <= 4 ? 512 * KIB : 256 * KIB;
+
+    return max_u64(least, overlap / 2);
+}
+
+uint64_t segzstd__plan_keep(int level, size_t overlap, uint64_t waiting,
+                            unsigned idle)
+{
+    uint64_t least = least_part(level, overlap);
+    /* Priming takes about a quarter of the time of compressing. */
+    uint64_t priming = overlap / 4;
+    uint64_t keep;
+
+    assert(idle != 0);
+    if (waiting < 2 * least)
+        return 0;
+    while (idle > 1 && waiting / (idle + 1) < least)
+        idle--;
+    keep = (waiting + priming * idle) / (idle + 1);
+    keep = min_u64(keep, waiting - least);
+    /* whole blocks for the encoder that goes on */
+    return keep - keep % BLOCK_BYTES_MAX;
+}
+
+size_t segzstd__plan_extent_bytes(uint64_t left, uint64_t run_bytes, size_t max)
+{
+    /* Growth in few steps, since each step beyond the first job costs a
+     * segment of its own. 64 KiB leaps to 1 MiB so that the response of
+     * unknown length that most servers send fits into one. */
+    static const size_t steps[] = {16 * KIB, 64 * KIB, 1 * MIB, 4 * MIB,
+                                   16 * MIB};
+    size_t bytes = max;
+
+    if (left != SEGZSTD_SIZE_UNKNOWN && left != 0)
+        return (size_t)min_u64(max_u64(left, steps[0]), max);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        if (run_bytes < steps[i]) {
+            bytes = steps[i];
+            break;
+        }
+    }
+    return min_size(bytes, max);
+}

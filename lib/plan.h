@@ -1,0 +1,46 @@
+/*
+ * plan.h - where to cut, how much overlap, how long a job: pure functions of
+ * numbers. Every table here is a measurement; see bench/README.md.
+ */
+#ifndef SEGZSTD_PLAN_H
+#define SEGZSTD_PLAN_H
+
+#include "common.h"
+
+/* The window that libzstd takes for a level when the size is unknown. */
+unsigned segzstd__plan_level_window_log(int level);
+
+/*
+ * The window that the frame declares: the level's, at most `cap`, and no larger
+ * than the content needs where its size is known or (with room for a hint that
+ * is too low) guessed.
+ */
+unsigned segzstd__plan_window_log(int level, unsigned cap, uint64_t size,
+                                  bool certain);
+
+/* Overlap before a cut, when it is to be chosen; segment_bytes is 0 if
+ * segmentation is adaptive. At most the window. */
+size_t segzstd__plan_overlap(int level, unsigned window_log,
+                             size_t segment_bytes);
+
+/* Content bytes of one job: some milliseconds of work, whole blocks. */
+size_t segzstd__plan_job_bytes(int level);
+
+/*
+ * How to share `waiting` bytes of a segment between its own encoder and that of
+ * `idle` workers (at least 1): how many bytes its own keeps, or 0 if they are
+ * too few to be worth a cut.
+ */
+uint64_t segzstd__plan_keep(int level, size_t overlap, uint64_t waiting,
+                            unsigned idle);
+
+/*
+ * Content bytes for which the next extent of copied input should have room:
+ * what is still expected where that is known (`left`, else SIZE_UNKNOWN), else
+ * a few times what came in since the encoder was last taken away (`run_bytes`).
+ * At most `max`.
+ */
+size_t segzstd__plan_extent_bytes(uint64_t left, uint64_t run_bytes,
+                                  size_t max);
+
+#endif /* SEGZSTD_PLAN_H */
