@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Formats the code in place, with clang-format 14. The check of it is
+# scripts/checks/format.sh, which is part of the tests.
+set -eu
+cd "$(dirname "$0")/.."
+format=$(command -v clang-format-14 || command -v clang-format)
+"$format" --version | grep -q 'version 14\.' || {
+    echo "format: needs clang-format 14" >&2
+    exit 1
+}
+git ls-files --cached --others --exclude-standard \
+    'lib/*.[ch]' 'include/*.h' 'tests/*.[ch]' 'tools/*.[ch]' 'bench/*.[ch]' \
+    'examples/*.[ch]' | xargs "$format" -i
