@@ -8,6 +8,5 @@ format=$(command -v clang-format-14 || command -v clang-format)
     echo "format: needs clang-format 14" >&2
     exit 1
 }
-git ls-files --cached --others --exclude-standard \
-    'lib/*.[ch]' 'include/*.h' 'tests/*.[ch]' 'tools/*.[ch]' 'bench/*.[ch]' \
-    'examples/*.[ch]' | xargs "$format" -i
+find lib include tests tools bench examples -name '*.[ch]' -print0 |
+    xargs -0 "$format" -i

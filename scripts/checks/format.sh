@@ -8,6 +8,5 @@ if ! "$format" --version | grep -q 'version 14\.'; then
     echo "format: SKIPPED, needs clang-format 14; here: $("$format" --version)"
     exit 77
 fi
-git ls-files --cached --others --exclude-standard \
-    'lib/*.[ch]' 'include/*.h' 'tests/*.[ch]' 'tools/*.[ch]' 'bench/*.[ch]' \
-    'examples/*.[ch]' | xargs "$format" --dry-run -Werror
+find lib include tests tools bench examples -name '*.[ch]' -print0 |
+    xargs -0 "$format" --dry-run -Werror
