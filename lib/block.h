@@ -10,33 +10,26 @@
 #define SEGZSTD_BLOCK_H
 
 #include "common.h"
+#include "frame.h"
 #include "fse.h"
 
-#define BLOCK_HEADER_BYTES 3
 #define OFFSETS_COUNT 3 /* repeat offsets that a decoder keeps */
 #define TABLES_COUNT 3  /* tables that code sequences */
 
 /* Most sequences of a block: a match has at least 3 bytes. */
 #define SEQUENCES_MAX (BLOCK_BYTES_MAX / 3)
 
-enum block_type { BLOCK_RAW, BLOCK_RLE, BLOCK_COMPRESSED, BLOCK_RESERVED };
-
 struct segzstd__block_header {
-    enum block_type type;
+    enum segzstd__block_type type;
     bool last;
     size_t content; /* bytes after the header that belong to the block */
     size_t decoded; /* raw and RLE: bytes it decodes to */
 };
 
-/* Reads the 3 bytes at src; false also if the content does not lie within
+/* Reads the header at src; false also if the content does not lie within
  * src[0..len), or is beyond BLOCK_BYTES_MAX. */
 bool segzstd__block_read_header(struct segzstd__block_header *header,
                                 const uint8_t *src, size_t len);
-
-/* Writes 3 bytes at dst. size is the Block_Size field: decoded bytes of raw and
- * RLE blocks, bytes after the header of compressed ones. */
-void segzstd__block_write_header(uint8_t *dst, enum block_type type, bool last,
-                                 size_t size);
 
 enum literals_type {
     LITERALS_RAW,
@@ -67,8 +60,8 @@ struct segzstd__tables {
     bool predefined[TABLES_COUNT]; /* it is the one of the format */
 };
 
-void segzstd__table_set_predefined(struct segzstd__tables *tables,
-                                   enum table_kind kind);
+void segzstd__table_build_predefined(struct segzstd__fse_table *table,
+                                     enum table_kind kind);
 
 /* The head of a sequences section: everything before the bit stream. With no
  * sequences there is only the count. */

@@ -24,6 +24,9 @@
 #include "common.h"
 #include "mem.h"
 
+/* What the real decoder gets of a compressed block. */
+enum seam_outcome { SEAM_COPIED, SEAM_REWRITTEN, SEAM_STORED, SEAM_OUTCOMES };
+
 /* About 6 KiB. Owns nothing: no call is needed to get rid of it. */
 struct segzstd__seam {
     uint32_t e_offset[OFFSETS_COUNT]; /* repeat offsets of E */
@@ -33,10 +36,7 @@ struct segzstd__seam {
     bool e_huffman;                   /* E has a Huffman table, and D's is */
     bool shared_huffman;              /* the same */
 
-    /* What became of the blocks that were looked at. */
-    uint64_t blocks_verbatim; /* raw and RLE blocks not counted */
-    uint64_t blocks_rewritten;
-    uint64_t blocks_stored;
+    uint64_t blocks[SEAM_OUTCOMES]; /* compressed ones that were looked at */
 };
 
 /* Start of a segment whose encoder believes the frame is fresh while the real
