@@ -3,7 +3,7 @@
 # no less, and every name begins with segzstd_.
 #   exports.sh BUILD_DIR
 set -eu -o pipefail
-library=$(ls "$1"/libsegzstd.so)
+library=$(realpath "$1/libsegzstd.so")
 cd "$(dirname "$0")/../.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -11,7 +11,8 @@ trap 'rm -rf "$tmp"' EXIT
 # A declared function's name is the first one that is followed by "(".
 echo '#include "segzstd.h"' | cc -E -P -Iinclude -DSEGZSTD_API=@ - |
     tr '\n' ' ' | tr '@' '\n' |
-    sed -n '1d; s/^[^(]*[ *]\([A-Za-z0-9_]\{1,\}\)(.*/\1/p' | sort >"$tmp/declared"
+    sed -n '1d; s/^[^(]*[ *]\([A-Za-z0-9_]\{1,\}\)(.*/\1/p' |
+    sort >"$tmp/declared"
 nm -D --defined-only "$library" | awk '{ print $3 }' | sort >"$tmp/exported"
 
 if grep -v '^segzstd_[a-z]' "$tmp/exported"; then

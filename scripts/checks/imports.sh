@@ -4,7 +4,7 @@
 # be there as weak references, which are looked at at run time.
 #   imports.sh BUILD_DIR
 set -eu -o pipefail
-library=$(ls "$1"/libsegzstd.so)
+library=$(realpath "$1/libsegzstd.so")
 cd "$(dirname "$0")"
 failed=0
 
@@ -16,6 +16,7 @@ for name in $needed; do
     esac
 done
 
+undefined=$(nm -D --undefined-only "$library")
 # Lines of nm: a type (U strong, w weak) and a name with or without @VERSION.
 while read -r type name; do
     case $type:$name in
@@ -25,5 +26,5 @@ while read -r type name; do
         { echo "imports: $name is not stable in libzstd 1.4.0" && failed=1; } ;;
     *) echo "imports: unexpected name $name" && failed=1 ;;
     esac
-done < <(nm -D --undefined-only "$library")
+done <<<"$undefined"
 exit $failed

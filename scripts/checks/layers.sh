@@ -7,8 +7,8 @@ cd "$(dirname "$0")/../../lib"
 rank_of() {
     case $1 in
     common) echo 0 ;;
-    version) echo 1 ;;
-    error | mem | buf | frame | fse) echo 2 ;;
+    list | version) echo 1 ;;
+    error | mem | buf | frame | fse | pool) echo 2 ;;
     block | options) echo 3 ;;
     seam | input | encoder | retain | plan) echo 4 ;;
     cache) echo 5 ;;
