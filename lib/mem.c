@@ -82,6 +82,20 @@ void segzstd__mem_uncharge(struct segzstd__mem *mem, size_t size)
     atomic_fetch_sub_explicit(&mem->used, size, memory_order_relaxed);
 }
 
+bool segzstd__mem_charge_tables(struct segzstd__mem *mem, size_t size)
+{
+    if (!segzstd__mem_charge(mem, size))
+        return false;
+    atomic_fetch_add_explicit(&mem->table_used, size, memory_order_relaxed);
+    return true;
+}
+
+void segzstd__mem_uncharge_tables(struct segzstd__mem *mem, size_t size)
+{
+    atomic_fetch_sub_explicit(&mem->table_used, size, memory_order_relaxed);
+    segzstd__mem_uncharge(mem, size);
+}
+
 void *segzstd__mem_alloc(struct segzstd__mem *mem, size_t size)
 {
     void *ptr;

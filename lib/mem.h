@@ -30,6 +30,10 @@ void segzstd__mem_free(struct segzstd__mem *mem, void *ptr, size_t size);
 bool segzstd__mem_charge(struct segzstd__mem *mem, size_t size);
 void segzstd__mem_uncharge(struct segzstd__mem *mem, size_t size);
 
+/* The same for encoder tables. */
+bool segzstd__mem_charge_tables(struct segzstd__mem *mem, size_t size);
+void segzstd__mem_uncharge_tables(struct segzstd__mem *mem, size_t size);
+
 /*
  * For encoder tables, with libzstd's signature for custom allocation: `opaque`
  * is the segzstd__mem. The size is kept in front of the block, since libzstd

@@ -1,0 +1,576 @@
+/*
+ * cache.c - encoders and memory blocks shared by all streams.
+ *
+ * The lock is held for a few list operations, never while libzstd, the
+ * allocator or the host is called: what is to be freed is first taken out of
+ * the lists, then freed.
+ */
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#  define _GNU_SOURCE /* sched_getaffinity() */
+#endif
+
+#include "cache.h"
+
+#include <unistd.h>
+#if defined(__linux__)
+#  include <sched.h>
+#endif
+
+#include "options.h"
+
+/* An upper bound for `workers` and for `encoders_kept`. */
+#define WORKERS_MAX 1024
+
+/* One minute: longer than the pauses of a site that has traffic at all. */
+#define IDLE_NS_DEFAULT 60000000000u
+
+/* Jobs out for each worker, see segzstd__cache_job_out(). */
+#define JOBS_PER_WORKER 2
+
+static unsigned count_cpus(void)
+{
+    long n;
+
+#if defined(__linux__)
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        return (unsigned)CPU_COUNT(&set);
+#endif
+    n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > WORKERS_MAX ? WORKERS_MAX : (unsigned)n;
+}
+
+/* ---- making and freeing ---- */
+
+static int check_options(const segzstd_cache_options *options)
+{
+    if (options->workers > WORKERS_MAX)
+        return SEGZSTD_ERR_INVALID;
+    if (options->encoders_kept > WORKERS_MAX &&
+        options->encoders_kept != SEGZSTD_NONE)
+        return SEGZSTD_ERR_INVALID;
+    if ((unsigned)options->retention > SEGZSTD_RETAIN_NONE)
+        return SEGZSTD_ERR_INVALID;
+    if (options->allocator != NULL &&
+        (options->allocator->alloc == NULL || options->allocator->free == NULL))
+        return SEGZSTD_ERR_INVALID;
+    return 0;
+}
+
+static void init_limits(struct segzstd_cache *cache,
+                        const segzstd_cache_options *options)
+{
+    unsigned kept = options->encoders_kept;
+
+    cache->workers = options->workers != 0 ? options->workers : count_cpus();
+    if (kept == 0)
+        kept = cache->workers;
+    else if (kept == SEGZSTD_NONE)
+        kept = 0;
+    cache->encoders_limit = cache->workers + kept;
+    cache->retain.policy = options->retention;
+    cache->retain.max_bytes = options->retain_bytes;
+    cache->retain.idle_ns =
+        options->idle_ns != 0 ? options->idle_ns : IDLE_NS_DEFAULT;
+    cache->stable_input =
+        !options->no_stable_input && segzstd__encoder_has_stable_input();
+}
+
+static int init_slots(struct segzstd_cache *cache)
+{
+    size_t bytes = cache->encoders_limit * sizeof(*cache->slots);
+
+    cache->slots = segzstd__mem_alloc(&cache->mem, bytes);
+    if (cache->slots == NULL)
+        return SEGZSTD_ERR_NOMEM;
+    memset(cache->slots, 0, bytes);
+    for (unsigned i = 0; i < cache->encoders_limit; i++)
+        list_append(&cache->unused, &cache->slots[i].link);
+    return 0;
+}
+
+int segzstd_cache_new(segzstd_cache **out, const segzstd_cache_options *given)
+{
+    segzstd_cache_options options;
+    struct segzstd__mem mem;
+    struct segzstd_cache *cache;
+    int error = segzstd__options_read_cache(&options, given);
+
+    if (error == 0)
+        error = check_options(&options);
+    if (error != 0 || out == NULL)
+        return SEGZSTD_ERR_INVALID;
+    if (!segzstd__encoder_is_supported())
+        return SEGZSTD_ERR_UNSUPPORTED;
+    segzstd__mem_init(&mem, options.allocator, options.byte_budget,
+                      !options.no_huge_pages);
+    cache = segzstd__mem_alloc(&mem, sizeof(*cache));
+    if (cache == NULL)
+        return SEGZSTD_ERR_NOMEM;
+    memset(cache, 0, sizeof(*cache));
+    cache->mem = mem;
+    init_limits(cache, &options);
+    segzstd__pool_init(&cache->pool);
+    list_init(&cache->idle);
+    list_init(&cache->held);
+    list_init(&cache->unused);
+    error = init_slots(cache);
+    if (error == 0 && pthread_mutex_init(&cache->lock, NULL) != 0) {
+        segzstd__mem_free(&mem, cache->slots,
+                          cache->encoders_limit * sizeof(*cache->slots));
+        error = SEGZSTD_ERR_NOMEM;
+    }
+    if (error != 0) {
+        segzstd__mem_free(&mem, cache, sizeof(*cache));
+        return error;
+    }
+    *out = cache;
+    return 0;
+}
+
+void segzstd_cache_free(segzstd_cache *cache)
+{
+    struct segzstd__mem mem;
+
+    if (cache == NULL)
+        return;
+    assert(cache->streams_open == 0 && cache->running == 0);
+    segzstd__cache_reclaim(cache);
+    pthread_mutex_destroy(&cache->lock);
+    mem = cache->mem;
+    segzstd__mem_free(&mem, cache->slots,
+                      cache->encoders_limit * sizeof(*cache->slots));
+    segzstd__mem_free(&mem, cache, sizeof(*cache));
+}
+
+/* ---- slots; the caller holds cache->lock ---- */
+
+static bool keys_equal(const struct segzstd__key *a,
+                       const struct segzstd__key *b)
+{
+    return a->level == b->level && a->window_log == b->window_log &&
+           a->size_log == b->size_log;
+}
+
+static struct segzstd__slot *slot_of(struct segzstd__link *link)
+{
+    return LINK_OWNER(link, struct segzstd__slot, link);
+}
+
+static struct segzstd__slot *leave_idle(struct segzstd_cache *cache,
+                                        struct segzstd__slot *slot)
+{
+    list_remove(&slot->link);
+    cache->idle_count--;
+    cache->idle_encoder_bytes -= slot->bytes;
+    return slot;
+}
+
+static void enter_idle(struct segzstd_cache *cache, struct segzstd__slot *slot)
+{
+    slot->stamp_ns = cache->now_ns;
+    list_append(&cache->idle, &slot->link);
+    cache->idle_count++;
+    cache->idle_encoder_bytes += slot->bytes;
+}
+
+/* The run that was held is lost for its stream. */
+static struct segzstd__slot *leave_held(struct segzstd_cache *cache,
+                                        struct segzstd__slot *slot)
+{
+    list_remove(&slot->link);
+    cache->held_count--;
+    slot->generation++;
+    return slot;
+}
+
+/* Takes an encoder out of `live`; the caller frees it without the lock. */
+static struct segzstd__encoder *vacate(struct segzstd_cache *cache,
+                                       struct segzstd__slot *slot)
+{
+    struct segzstd__encoder *encoder = slot->encoder;
+
+    slot->encoder = NULL;
+    cache->live--;
+    list_append(&cache->unused, &slot->link);
+    return encoder;
+}
+
+/* Idle encoder with the same key, the one used last, whose tables are most
+ * likely to be in the CPU's cache. */
+static struct segzstd__slot *find_idle(struct segzstd_cache *cache,
+                                       const struct segzstd__key *key)
+{
+    struct segzstd__link *link;
+
+    for (link = cache->idle.prev; link != &cache->idle; link = link->prev)
+        if (keys_equal(&slot_of(link)->key, key))
+            return slot_of(link);
+    return NULL;
+}
+
+static bool claim_holds(const struct segzstd__claim *claim)
+{
+    return claim->slot != NULL && claim->slot->generation == claim->generation;
+}
+
+/* The encoder to run next, or a slot to make one in, or NULL. */
+static struct segzstd__slot *choose_slot(struct segzstd_cache *cache,
+                                         const struct segzstd__key *key)
+{
+    struct segzstd__slot *slot = find_idle(cache, key);
+
+    if (slot != NULL) {
+        cache->hits++;
+        return leave_idle(cache, slot);
+    }
+    cache->misses++;
+    if (!list_is_empty(&cache->unused)) {
+        slot = slot_of(cache->unused.next);
+        list_remove(&slot->link);
+        cache->live++;
+        if (cache->live > cache->live_peak)
+            cache->live_peak = cache->live;
+        return slot;
+    }
+    if (!list_is_empty(&cache->idle))
+        return leave_idle(cache, slot_of(cache->idle.next));
+    if (!list_is_empty(&cache->held)) {
+        cache->steals++;
+        return leave_held(cache, slot_of(cache->held.next));
+    }
+    return NULL;
+}
+
+/* ---- giving memory back ---- */
+
+enum reclaim_what {
+    RECLAIM_EXPIRED, /* idle for too long */
+    RECLAIM_EXCESS,  /* beyond the retention limit */
+    RECLAIM_IDLE,    /* all that is idle */
+    RECLAIM_ALL      /* held encoders too */
+};
+
+/* One thing to be freed; both NULL if there is none. */
+struct victim {
+    struct segzstd__encoder *encoder;
+    void *block;
+    size_t block_bytes;
+};
+
+static bool may_go(const struct segzstd_cache *cache, enum reclaim_what what,
+                   uint64_t stamp_ns)
+{
+    if (what == RECLAIM_EXPIRED)
+        return segzstd__retain_is_expired(&cache->retain, stamp_ns,
+                                          cache->now_ns);
+    if (what == RECLAIM_EXCESS)
+        return cache->pool.bytes + cache->idle_encoder_bytes >
+               segzstd__retain_limit(&cache->retain);
+    return true;
+}
+
+/* Caller holds cache->lock. Blocks go before encoders, which are dearer to
+ * make; each kind oldest first. */
+static struct victim take_victim(struct segzstd_cache *cache,
+                                 enum reclaim_what what)
+{
+    struct victim victim = {NULL, NULL, 0};
+    struct segzstd__idle_block *block = segzstd__pool_oldest(&cache->pool);
+    struct segzstd__slot *slot;
+
+    if (block != NULL && may_go(cache, what, block->stamp_ns)) {
+        segzstd__pool_remove(&cache->pool, block);
+        victim.block = block;
+        victim.block_bytes = block->bytes;
+        return victim;
+    }
+    if (!list_is_empty(&cache->idle)) {
+        slot = slot_of(cache->idle.next);
+        if (may_go(cache, what, slot->stamp_ns))
+            victim.encoder = vacate(cache, leave_idle(cache, slot));
+        return victim;
+    }
+    if (!list_is_empty(&cache->held) && what != RECLAIM_IDLE &&
+        what != RECLAIM_EXCESS) {
+        slot = slot_of(cache->held.next);
+        if (may_go(cache, what, slot->stamp_ns))
+            victim.encoder = vacate(cache, leave_held(cache, slot));
+    }
+    return victim;
+}
+
+static bool reclaim(struct segzstd_cache *cache, enum reclaim_what what)
+{
+    bool any = false;
+
+    for (;;) {
+        struct victim victim;
+
+        pthread_mutex_lock(&cache->lock);
+        victim = take_victim(cache, what);
+        pthread_mutex_unlock(&cache->lock);
+        if (victim.encoder != NULL)
+            segzstd__encoder_free(victim.encoder);
+        else if (victim.block != NULL)
+            segzstd__mem_free(&cache->mem, victim.block, victim.block_bytes);
+        else
+            return any;
+        any = true;
+    }
+}
+
+bool segzstd__cache_reclaim(struct segzstd_cache *cache)
+{
+    return reclaim(cache, RECLAIM_IDLE) || reclaim(cache, RECLAIM_ALL);
+}
+
+uint64_t segzstd_cache_trim(segzstd_cache *cache, uint64_t now_ns)
+{
+    uint64_t before = atomic_load(&cache->mem.used);
+    uint64_t after;
+
+    pthread_mutex_lock(&cache->lock);
+    cache->now_ns = now_ns;
+    pthread_mutex_unlock(&cache->lock);
+    reclaim(cache, RECLAIM_EXPIRED);
+    after = atomic_load(&cache->mem.used);
+    return before > after ? before - after : 0;
+}
+
+/* ---- memory ---- */
+
+void *segzstd__cache_alloc(struct segzstd_cache *cache, size_t bytes)
+{
+    void *ptr;
+
+    do {
+        ptr = segzstd__mem_alloc(&cache->mem, bytes);
+    } while (ptr == NULL && segzstd__cache_reclaim(cache));
+    return ptr;
+}
+
+void segzstd__cache_free(struct segzstd_cache *cache, void *ptr, size_t bytes)
+{
+    segzstd__mem_free(&cache->mem, ptr, bytes);
+}
+
+void *segzstd__cache_get_block(struct segzstd_cache *cache, size_t *bytes)
+{
+    void *block;
+
+    *bytes = segzstd__pool_round(*bytes);
+    pthread_mutex_lock(&cache->lock);
+    block = segzstd__pool_take(&cache->pool, *bytes);
+    pthread_mutex_unlock(&cache->lock);
+    return block != NULL ? block : segzstd__cache_alloc(cache, *bytes);
+}
+
+void segzstd__cache_put_block(struct segzstd_cache *cache, void *block,
+                              size_t bytes)
+{
+    if (!segzstd__pool_holds(bytes) ||
+        cache->retain.policy == SEGZSTD_RETAIN_NONE) {
+        segzstd__mem_free(&cache->mem, block, bytes);
+        return;
+    }
+    pthread_mutex_lock(&cache->lock);
+    segzstd__pool_put(&cache->pool, block, bytes, cache->now_ns);
+    pthread_mutex_unlock(&cache->lock);
+    if (cache->retain.policy == SEGZSTD_RETAIN_BOUNDED)
+        reclaim(cache, RECLAIM_EXCESS);
+}
+
+/* ---- encoders ---- */
+
+/* A slot without encoder gets one; if there is no memory, it goes back. */
+static struct segzstd__slot *fill_slot(struct segzstd_cache *cache,
+                                       struct segzstd__slot *slot)
+{
+    if (slot->encoder != NULL)
+        return slot;
+    do {
+        slot->encoder = segzstd__encoder_new(&cache->mem);
+    } while (slot->encoder == NULL && segzstd__cache_reclaim(cache));
+    if (slot->encoder != NULL)
+        return slot;
+    pthread_mutex_lock(&cache->lock);
+    cache->running--;
+    vacate(cache, slot);
+    pthread_mutex_unlock(&cache->lock);
+    return NULL;
+}
+
+struct segzstd__slot *segzstd__cache_acquire(struct segzstd_cache *cache,
+                                             const struct segzstd__key *key,
+                                             struct segzstd__claim *claim,
+                                             bool *resumed)
+{
+    struct segzstd__slot *slot;
+
+    pthread_mutex_lock(&cache->lock);
+    *resumed = claim_holds(claim);
+    if (*resumed) {
+        slot = leave_held(cache, claim->slot);
+        cache->hits++;
+    } else {
+        slot = choose_slot(cache, key);
+    }
+    if (slot != NULL) {
+        slot->key = *key;
+        cache->running++;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    *claim = (struct segzstd__claim){NULL, 0};
+    return slot == NULL ? NULL : fill_slot(cache, slot);
+}
+
+struct segzstd__claim segzstd__cache_hold(struct segzstd_cache *cache,
+                                          struct segzstd__slot *slot)
+{
+    struct segzstd__claim claim = {slot, 0};
+    size_t bytes = segzstd__encoder_bytes(slot->encoder);
+
+    pthread_mutex_lock(&cache->lock);
+    slot->bytes = bytes;
+    slot->stamp_ns = cache->now_ns;
+    claim.generation = slot->generation;
+    list_append(&cache->held, &slot->link);
+    cache->held_count++;
+    cache->running--;
+    pthread_mutex_unlock(&cache->lock);
+    return claim;
+}
+
+void segzstd__cache_release(struct segzstd_cache *cache,
+                            struct segzstd__slot *slot)
+{
+    size_t bytes = segzstd__encoder_bytes(slot->encoder);
+
+    pthread_mutex_lock(&cache->lock);
+    slot->bytes = bytes;
+    enter_idle(cache, slot);
+    cache->running--;
+    pthread_mutex_unlock(&cache->lock);
+    if (cache->retain.policy != SEGZSTD_RETAIN_ALL)
+        reclaim(cache, RECLAIM_EXCESS);
+}
+
+void segzstd__cache_discard(struct segzstd_cache *cache,
+                            struct segzstd__slot *slot)
+{
+    struct segzstd__encoder *encoder;
+
+    pthread_mutex_lock(&cache->lock);
+    encoder = vacate(cache, slot);
+    cache->running--;
+    pthread_mutex_unlock(&cache->lock);
+    segzstd__encoder_free(encoder);
+}
+
+void segzstd__cache_abandon(struct segzstd_cache *cache,
+                            struct segzstd__claim *claim)
+{
+    if (claim->slot == NULL)
+        return;
+    pthread_mutex_lock(&cache->lock);
+    if (claim_holds(claim))
+        enter_idle(cache, leave_held(cache, claim->slot));
+    pthread_mutex_unlock(&cache->lock);
+    *claim = (struct segzstd__claim){NULL, 0};
+    if (cache->retain.policy != SEGZSTD_RETAIN_ALL)
+        reclaim(cache, RECLAIM_EXCESS);
+}
+
+/* ---- counters ---- */
+
+bool segzstd__cache_job_out(struct segzstd_cache *cache)
+{
+    bool ok;
+
+    pthread_mutex_lock(&cache->lock);
+    ok = cache->jobs_out < JOBS_PER_WORKER * cache->workers;
+    if (ok)
+        cache->jobs_out++;
+    pthread_mutex_unlock(&cache->lock);
+    return ok;
+}
+
+void segzstd__cache_job_back(struct segzstd_cache *cache)
+{
+    pthread_mutex_lock(&cache->lock);
+    cache->jobs_out--;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+unsigned segzstd__cache_idle_workers(struct segzstd_cache *cache)
+{
+    unsigned out;
+
+    pthread_mutex_lock(&cache->lock);
+    out = cache->jobs_out;
+    pthread_mutex_unlock(&cache->lock);
+    return out < cache->workers ? cache->workers - out : 0;
+}
+
+void segzstd__cache_count(struct segzstd_cache *cache,
+                          const struct segzstd__tally *tally)
+{
+    pthread_mutex_lock(&cache->lock);
+    cache->jobs += tally->jobs;
+    cache->bytes_in += tally->bytes_in;
+    cache->bytes_out += tally->bytes_out;
+    cache->stored_bytes += tally->stored_bytes;
+    cache->splits += tally->splits;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void segzstd__cache_count_stream(struct segzstd_cache *cache, int change)
+{
+    pthread_mutex_lock(&cache->lock);
+    cache->streams_open += (uint64_t)(int64_t)change;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+/* Caller holds cache->lock. */
+static void copy_counters(const struct segzstd_cache *cache,
+                          segzstd_cache_stats *stats)
+{
+    stats->idle_bytes = cache->pool.bytes + cache->idle_encoder_bytes;
+    stats->encoders_live = cache->live;
+    stats->encoders_running = cache->running;
+    stats->encoders_held = cache->held_count;
+    stats->encoders_idle = cache->idle_count;
+    stats->encoders_peak = cache->live_peak;
+    stats->jobs_out = cache->jobs_out;
+    stats->streams_open = cache->streams_open;
+    stats->hits = cache->hits;
+    stats->misses = cache->misses;
+    stats->steals = cache->steals;
+    stats->jobs = cache->jobs;
+    stats->bytes_in = cache->bytes_in;
+    stats->bytes_out = cache->bytes_out;
+    stats->stored_bytes = cache->stored_bytes;
+    stats->splits = cache->splits;
+}
+
+int segzstd_cache_get_stats(segzstd_cache *cache, segzstd_cache_stats *out)
+{
+    segzstd_cache_stats stats = SEGZSTD_CACHE_STATS_INIT;
+
+    if (out->struct_size < sizeof(out->struct_size))
+        return SEGZSTD_ERR_INVALID;
+    pthread_mutex_lock(&cache->lock);
+    copy_counters(cache, &stats);
+    pthread_mutex_unlock(&cache->lock);
+    stats.bytes = atomic_load(&cache->mem.used);
+    stats.bytes_peak = atomic_load(&cache->mem.used_peak);
+    stats.encoder_bytes = atomic_load(&cache->mem.table_used);
+    stats.workers = cache->workers;
+    stats.encoders_limit = cache->encoders_limit;
+    stats.stable_input = cache->stable_input;
+    stats.custom_alloc = segzstd__encoder_has_custom_alloc();
+    segzstd__options_write(out, &stats, sizeof(stats));
+    return 0;
+}
