@@ -10,11 +10,12 @@ rank_of() {
     list | version) echo 1 ;;
     error | mem | buf | frame | fse | pool) echo 2 ;;
     block | options) echo 3 ;;
-    seam | input | encoder | retain | plan) echo 4 ;;
-    cache) echo 5 ;;
-    job) echo 6 ;;
-    stream) echo 7 ;;
-    executor) echo 8 ;;
+    seam | input | retain | plan) echo 4 ;;
+    encoder) echo 5 ;;
+    cache) echo 6 ;;
+    job) echo 7 ;;
+    stream) echo 8 ;;
+    executor) echo 9 ;;
     *) echo "layers: $1 has no rank in $0" >&2 && return 1 ;;
     esac
 }
