@@ -158,6 +158,12 @@ static struct segzstd__slot *slot_of(struct segzstd__link *link)
     return LINK_OWNER(link, struct segzstd__slot, link);
 }
 
+/* The oldest of a list; NULL if it is empty. */
+static struct segzstd__slot *first_of(struct segzstd__link *list)
+{
+    return list_is_empty(list) ? NULL : slot_of(list->next);
+}
+
 static struct segzstd__slot *leave_idle(struct segzstd_cache *cache,
                                         struct segzstd__slot *slot)
 {
@@ -226,19 +232,21 @@ static struct segzstd__slot *choose_slot(struct segzstd_cache *cache,
         return leave_idle(cache, slot);
     }
     cache->misses++;
-    if (!list_is_empty(&cache->unused)) {
-        slot = slot_of(cache->unused.next);
+    slot = first_of(&cache->unused);
+    if (slot != NULL) {
         list_remove(&slot->link);
         cache->live++;
         if (cache->live > cache->live_peak)
             cache->live_peak = cache->live;
         return slot;
     }
-    if (!list_is_empty(&cache->idle))
-        return leave_idle(cache, slot_of(cache->idle.next));
-    if (!list_is_empty(&cache->held)) {
+    slot = first_of(&cache->idle);
+    if (slot != NULL)
+        return leave_idle(cache, slot);
+    slot = first_of(&cache->held);
+    if (slot != NULL) {
         cache->steals++;
-        return leave_held(cache, slot_of(cache->held.next));
+        return leave_held(cache, slot);
     }
     return NULL;
 }
@@ -286,18 +294,15 @@ static struct victim take_victim(struct segzstd_cache *cache,
         victim.block_bytes = block->bytes;
         return victim;
     }
-    if (!list_is_empty(&cache->idle)) {
-        slot = slot_of(cache->idle.next);
-        if (may_go(cache, what, slot->stamp_ns))
-            victim.encoder = vacate(cache, leave_idle(cache, slot));
+    slot = first_of(&cache->idle);
+    if (slot != NULL && may_go(cache, what, slot->stamp_ns)) {
+        victim.encoder = vacate(cache, leave_idle(cache, slot));
         return victim;
     }
-    if (!list_is_empty(&cache->held) && what != RECLAIM_IDLE &&
-        what != RECLAIM_EXCESS) {
-        slot = slot_of(cache->held.next);
-        if (may_go(cache, what, slot->stamp_ns))
-            victim.encoder = vacate(cache, leave_held(cache, slot));
-    }
+    slot = first_of(&cache->held);
+    if (slot != NULL && (what == RECLAIM_EXPIRED || what == RECLAIM_ALL) &&
+        may_go(cache, what, slot->stamp_ns))
+        victim.encoder = vacate(cache, leave_held(cache, slot));
     return victim;
 }
 
