@@ -1,0 +1,31 @@
+#include "support/env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
+}
+
+bool env_short(void)
+{
+    return is_set("SEGZSTD_TEST_SHORT");
+}
+
+bool env_long(void)
+{
+    return is_set("SEGZSTD_TEST_LONG");
+}
+
+size_t env_pick(const char *what, size_t normal, size_t reduced)
+{
+    if (!env_short())
+        return normal;
+    fprintf(stderr, "short form: %s: %zu instead of %zu\n", what, reduced,
+            normal);
+    return reduced;
+}

@@ -1,0 +1,19 @@
+/*
+ * env.h - the two forms of a test run beside the normal one.
+ *
+ * SEGZSTD_TEST_SHORT=1 makes parameters smaller, for runs under valgrind.
+ * SEGZSTD_TEST_LONG=1 adds cases that take minutes.
+ */
+#ifndef SUPPORT_ENV_H
+#define SUPPORT_ENV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+bool env_short(void);
+bool env_long(void);
+
+/* `normal`; in the short form `reduced`, and then says so on stderr. */
+size_t env_pick(const char *what, size_t normal, size_t reduced);
+
+#endif /* SUPPORT_ENV_H */
