@@ -8,9 +8,9 @@ packages_of() {
     case $1 in
     build) echo gcc libc6-dev cmake ninja-build pkg-config libzstd-dev ;;
     test) echo g++ clang llvm clang-format libcmocka-dev valgrind zstd curl \
-        libevent-dev libmicrohttpd-dev ;;
+        libevent-dev libmicrohttpd-dev python3 python3-zstandard ;;
     demo) echo zstd ;;
-    bench) echo zstd ;;
+    bench) echo npm valgrind ;;
     coverage) echo lcov ;;
     *) echo "setup: no such group of packages: $1" >&2 && exit 2 ;;
     esac

@@ -13,9 +13,11 @@ rank_of() {
     seam | input | retain | plan) echo 4 ;;
     encoder) echo 5 ;;
     cache) echo 6 ;;
-    job) echo 7 ;;
-    stream) echo 8 ;;
-    executor) echo 9 ;;
+    dict) echo 7 ;;
+    job) echo 8 ;;
+    segment) echo 9 ;;
+    stream) echo 10 ;;
+    push | executor) echo 11 ;;
     *) echo "layers: $1 has no rank in $0" >&2 && return 1 ;;
     esac
 }
