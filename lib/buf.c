@@ -47,6 +47,27 @@ void segzstd__buf_add_chunk(struct segzstd__buf *buf,
     buf->tail = chunk;
 }
 
+void segzstd__buf_reserve(struct segzstd__buf *buf, size_t bytes)
+{
+    struct segzstd__chunk *chunk = buf->tail;
+
+    assert(chunk != NULL && chunk->end == 0 && bytes <= chunk->cap);
+    chunk->begin = bytes;
+    chunk->end = bytes;
+}
+
+void segzstd__buf_replace_head(struct segzstd__buf *buf, size_t drop,
+                               const void *src, size_t len)
+{
+    struct segzstd__chunk *chunk = buf->head;
+
+    assert(chunk != NULL && drop <= chunk->end - chunk->begin);
+    assert(len <= chunk->begin + drop);
+    chunk->begin = chunk->begin + drop - len;
+    buf->len = buf->len - drop + len;
+    memcpy(chunk->data + chunk->begin, src, len);
+}
+
 void segzstd__buf_append(struct segzstd__buf *dst, struct segzstd__buf *src)
 {
     if (src->head == NULL)

@@ -39,6 +39,14 @@ void segzstd__buf_produced(struct segzstd__buf *buf, size_t bytes);
 void segzstd__buf_add_chunk(struct segzstd__buf *buf,
                             struct segzstd__chunk *chunk);
 
+/* Leaves `bytes` free in front of the first byte of an empty last chunk. */
+void segzstd__buf_reserve(struct segzstd__buf *buf, size_t bytes);
+
+/* Replaces the first `drop` bytes, which lie in the first chunk, by `len` bytes
+ * of src, for which room was reserved. */
+void segzstd__buf_replace_head(struct segzstd__buf *buf, size_t drop,
+                               const void *src, size_t len);
+
 /* Moves all chunks of `src` behind those of `dst`; `src` is empty then. */
 void segzstd__buf_append(struct segzstd__buf *dst, struct segzstd__buf *src);
 

@@ -1,6 +1,10 @@
 /*
  * mem.c - allocation behind a byte budget, and encoder tables on huge pages.
  */
+#if !defined(_DEFAULT_SOURCE)
+#  define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise() */
+#endif
+
 #include "mem.h"
 
 #include <stdlib.h>

@@ -1,0 +1,784 @@
+/*
+ * stream.c - the owner's side: giving out jobs, taking them back, and the output
+ * in order. How content comes in is in push.c.
+ */
+#include "stream.h"
+
+#include "plan.h"
+
+/* Content of one raw block that store writes: a chunk of 64 KiB holds it. */
+#define STORE_BLOCK_BYTES (32 * KIB)
+
+/* The first job of a stream is short, so that its first bytes leave early. */
+#define FIRST_JOB_BYTES BLOCK_BYTES_MAX
+
+/* ---- new and free ---- */
+
+static void init_limits(struct segzstd_stream *s)
+{
+    const segzstd_stream_options *o = &s->options;
+    size_t segment = o->segment_bytes;
+    unsigned level_log = segzstd__plan_window_log(o->level, o->window_log,
+                                                  SEGZSTD_SIZE_UNKNOWN, false);
+
+    s->max_jobs = o->max_jobs != 0 ? o->max_jobs : s->cache->workers;
+    if (o->overlap_bytes == SEGZSTD_OVERLAP_NONE)
+        s->overlap = 0;
+    else if (o->overlap_bytes != 0)
+        s->overlap = min_size(o->overlap_bytes, (size_t)1 << level_log);
+    else
+        s->overlap = segzstd__plan_overlap(o->level, level_log, segment);
+    s->input_max = o->input_bytes;
+    if (segment != 0)
+        s->input_max =
+            max_size(s->input_max,
+                     segment * min_size(s->max_jobs, SIZE_MAX / 8 / segment));
+    s->extent_max = 2 * o->input_bytes;
+}
+
+static void init_shared(struct segzstd_stream *s)
+{
+    const segzstd_stream_options *o = &s->options;
+
+    s->shared.cache = s->cache;
+    s->shared.level = o->level;
+    s->shared.dict = o->dict;
+    s->shared.slice_bytes = segzstd__plan_job_bytes(o->level);
+    s->shared.header.checksum = o->checksum != 0;
+    if (o->dict != NULL) {
+        segzstd__dict_ref(o->dict);
+        if (!o->no_dict_id)
+            s->shared.header.dict_id = segzstd_dict_id(o->dict);
+    }
+    atomic_init(&s->shared.canceled, false);
+}
+
+int segzstd_stream_new(segzstd_stream **out, segzstd_cache *cache,
+                       const segzstd_stream_options *given)
+{
+    segzstd_stream_options options;
+    int error = segzstd__options_read_stream(&options, given, NULL);
+    struct segzstd_stream *s;
+
+    if (error != 0 || out == NULL || cache == NULL)
+        return SEGZSTD_ERR_INVALID;
+    s = segzstd__cache_alloc(cache, sizeof(*s));
+    if (s == NULL)
+        return SEGZSTD_ERR_NOMEM;
+    memset(s, 0, sizeof(*s));
+    s->cache = cache;
+    s->options = options;
+    s->zstd_error = "";
+    s->stats.struct_size = sizeof(s->stats);
+    list_init(&s->segments);
+    segzstd__xxh64_init(&s->hash);
+    init_limits(s);
+    init_shared(s);
+    segzstd__cache_count_stream(cache, 1);
+    *out = s;
+    return 0;
+}
+
+static void destroy(struct segzstd_stream *s)
+{
+    struct segzstd_cache *cache = s->cache;
+
+    assert(s->jobs_out == 0);
+    while (!list_is_empty(&s->segments))
+        segzstd__segment_free(segzstd__segment_of(s->segments.next), cache);
+    segzstd__extent_unref(s->history, cache);
+    segzstd__job_drop(cache, &s->ready);
+    segzstd_dict_free(s->options.dict);
+    segzstd__cache_free(cache, s, sizeof(*s));
+    segzstd__cache_count_stream(cache, -1);
+}
+
+void segzstd_stream_free(segzstd_stream *s)
+{
+    if (s == NULL)
+        return;
+    if (s->jobs_out == 0) {
+        destroy(s);
+        return;
+    }
+    segzstd_stream_cancel(s);
+    s->orphan = true;
+}
+
+static void set_error(struct segzstd_stream *s, int error)
+{
+    if (s->error == 0)
+        s->error = error;
+}
+
+void segzstd_stream_cancel(segzstd_stream *s)
+{
+    atomic_store_explicit(&s->shared.canceled, true, memory_order_relaxed);
+    set_error(s, SEGZSTD_ERR_CANCELED);
+    segzstd__job_drop(s->cache, &s->ready);
+}
+
+/* ---- the frame around the segments ---- */
+
+void segzstd__stream_fix_header(struct segzstd_stream *s)
+{
+    const segzstd_stream_options *o = &s->options;
+    struct segzstd__frame_header *header = &s->shared.header;
+    bool known = s->ended && !s->wrong_size;
+    uint64_t size = known ? s->pos_in : o->size;
+    bool certain = known || o->size_is_certain;
+
+    if (s->header_fixed)
+        return;
+    header->content_size = certain ? size : SEGZSTD_SIZE_UNKNOWN;
+    header->window_log = segzstd__plan_window_log(
+        o->level, o->window_log,
+        size == SEGZSTD_SIZE_UNKNOWN ? size : max_u64(size, s->pos_in),
+        certain);
+    s->header_fixed = true;
+    s->stats.window_log = header->window_log;
+}
+
+/* Appends the last block, and the header if there was no content, from memory
+ * that the stream has in itself. */
+static void end_frame(struct segzstd_stream *s)
+{
+    struct segzstd__chunk *chunk =
+        segzstd__chunk_init(s->trailer, sizeof(s->trailer));
+    uint8_t *p = chunk->data;
+
+    chunk->block_bytes = 0; /* nobody's to give back */
+    if (s->pos_in == 0) {
+        segzstd__stream_fix_header(s);
+        p += segzstd__frame_put_header(p, &s->shared.header);
+    }
+    segzstd__frame_put_block_header(p, BLOCK_RAW, 0, true);
+    p += BLOCK_HEADER_BYTES;
+    if (s->shared.header.checksum) {
+        store_le(p, segzstd__xxh64_digest(&s->hash) & UINT32_MAX,
+                 CHECKSUM_BYTES);
+        p += CHECKSUM_BYTES;
+    }
+    segzstd__buf_add_chunk(&s->ready, chunk);
+    segzstd__buf_produced(&s->ready, (size_t)(p - chunk->data));
+    s->stats.bytes_out += (uint64_t)(p - chunk->data);
+    s->frame_done = true;
+}
+
+/* ---- output in order ---- */
+
+static void hash_content(struct segzstd_stream *s,
+                         const struct segzstd__segment *seg)
+{
+    if (s->shared.header.checksum && seg->fed > s->pos_out)
+        segzstd__xxh64_update(&s->hash,
+                              segzstd__extent_at(seg->extent, s->pos_out),
+                              (size_t)(seg->fed - s->pos_out));
+}
+
+/* The last segment goes, but more content may come: keeps the last bytes for
+ * priming. Without memory there is just no history. */
+static void keep_history(struct segzstd_stream *s,
+                         const struct segzstd__segment *seg)
+{
+    struct segzstd__extent *from = seg->extent;
+    size_t keep;
+
+    if (s->ended || s->wrong_size || from == NULL ||
+        segzstd__extent_end(from) != s->pos_in)
+        return;
+    keep = min_size(min_size(s->options.history_bytes, s->overlap), from->len);
+    if (segzstd__stream_is_fixed(s))
+        keep = min_size(s->overlap, from->len);
+    if (keep == 0)
+        return;
+    segzstd__extent_unref(s->history, s->cache);
+    s->history = segzstd__extent_new(s->cache, s->pos_in, keep, 0);
+    if (s->history != NULL)
+        segzstd__extent_write(s->history, from->base + from->len - keep, keep);
+}
+
+static bool is_only(const struct segzstd_stream *s,
+                    const struct segzstd__segment *seg)
+{
+    return seg->link.next == &s->segments && seg->link.prev == &s->segments;
+}
+
+void segzstd__stream_advance(struct segzstd_stream *s)
+{
+    while (!list_is_empty(&s->segments)) {
+        struct segzstd__segment *seg = segzstd__segment_of(s->segments.next);
+
+        segzstd__buf_append(&s->ready, &seg->out);
+        hash_content(s, seg);
+        s->pos_out = seg->fed;
+        if (!segzstd__segment_is_finished(seg))
+            break;
+        if (is_only(s, seg))
+            keep_history(s, seg);
+        segzstd__segment_free(seg, s->cache);
+        if (!list_is_empty(&s->segments))
+            s->behind -= segzstd__segment_of(s->segments.next)->out.len;
+    }
+    if (s->ended && !s->wrong_size && !s->frame_done && s->error == 0 &&
+        list_is_empty(&s->segments))
+        end_frame(s);
+}
+
+static bool is_first(const struct segzstd_stream *s,
+                     const struct segzstd__segment *seg)
+{
+    return seg->link.prev == &s->segments;
+}
+
+/* Output of a segment has come; the segment's `fed` is up to date. */
+static void took_output(struct segzstd_stream *s, struct segzstd__segment *seg,
+                        struct segzstd__buf *out)
+{
+    s->stats.bytes_out += out->len;
+    if (!is_first(s, seg))
+        s->behind += out->len;
+    segzstd__buf_append(&seg->out, out);
+    /* A checksum needs the bytes until it is their turn. */
+    if (segzstd__segment_is_finished(seg) && !s->shared.header.checksum &&
+        !is_only(s, seg) && seg->link.next != &s->segments)
+        segzstd__segment_drop_input(seg, s->cache);
+    segzstd__stream_advance(s);
+}
+
+/* ---- choosing a job ---- */
+
+/* Too much output waits already. The first segment is only held back by what
+ * can be read, or nothing would ever be. */
+static bool is_held_back(const struct segzstd_stream *s,
+                         const struct segzstd__segment *seg)
+{
+    uint64_t unread = s->ready.len + (is_first(s, seg) ? 0 : s->behind);
+
+    return unread >= s->options.output_bytes;
+}
+
+/* Content that is to be compressed now, whole blocks or not. */
+static bool is_due(const struct segzstd_stream *s,
+                   const struct segzstd__segment *seg)
+{
+    return !seg->open || s->pos_flush > seg->fed;
+}
+
+/* With fixed segmentation, where the segment must end; else its end. */
+static uint64_t grid_end(const struct segzstd_stream *s,
+                         const struct segzstd__segment *seg)
+{
+    size_t segment = s->options.segment_bytes;
+
+    return segment == 0 ? seg->end : min_u64(seg->end, seg->start + segment);
+}
+
+static bool is_runnable(const struct segzstd_stream *s,
+                        const struct segzstd__segment *seg)
+{
+    if (seg->job_out || seg->end == seg->fed || is_held_back(s, seg))
+        return false;
+    if (is_due(s, seg))
+        return true;
+    /* Not at the very end of a segment: what follows decides whether it is the
+     * last, and an only segment is compressed in another way. */
+    if (segzstd__stream_is_fixed(s))
+        return seg->end - seg->start > s->options.segment_bytes;
+    return seg->end - seg->fed >= BLOCK_BYTES_MAX;
+}
+
+static struct segzstd__segment *find_runnable(const struct segzstd_stream *s)
+{
+    struct segzstd__link *link;
+
+    for (link = s->segments.next; link != &s->segments; link = link->next)
+        if (is_runnable(s, segzstd__segment_of(link)))
+            return segzstd__segment_of(link);
+    return NULL;
+}
+
+/* The segment with the most content that no job has. */
+static struct segzstd__segment *find_longest(const struct segzstd_stream *s)
+{
+    struct segzstd__segment *longest = NULL;
+    struct segzstd__link *link;
+
+    for (link = s->segments.next; link != &s->segments; link = link->next) {
+        struct segzstd__segment *seg = segzstd__segment_of(link);
+
+        if (longest == NULL ||
+            segzstd__segment_waiting(seg) > segzstd__segment_waiting(longest))
+            longest = seg;
+    }
+    return longest;
+}
+
+/* Where to cut a segment for `idle` more encoders; 0 if nowhere. */
+static uint64_t find_cut(const struct segzstd_stream *s, unsigned idle,
+                         struct segzstd__segment **where)
+{
+    struct segzstd__segment *seg = find_longest(s);
+    uint64_t keep;
+
+    if (seg == NULL || idle == 0 || segzstd__stream_is_fixed(s) ||
+        s->ready.len + s->behind >= s->options.output_bytes)
+        return 0;
+    keep = segzstd__plan_keep(s->options.level, s->overlap,
+                              segzstd__segment_waiting(seg), idle);
+    *where = seg;
+    return keep == 0 ? 0 : seg->taken + keep;
+}
+
+/* Cuts for a worker that is idle. *seg is NULL if that is not worth it. */
+static int split_for_idle(struct segzstd_stream *s,
+                          struct segzstd__segment **seg)
+{
+    unsigned idle = segzstd__cache_idle_workers(s->cache);
+    struct segzstd__tally tally = {.splits = 1};
+    struct segzstd__segment *where = NULL;
+    uint64_t cut;
+
+    if (idle > s->max_jobs - s->jobs_out)
+        idle = s->max_jobs - s->jobs_out;
+    cut = find_cut(s, idle, &where);
+    *seg = NULL;
+    if (cut == 0)
+        return 0;
+    *seg = segzstd__segment_split(where, s->cache, cut);
+    if (*seg == NULL)
+        return SEGZSTD_ERR_NOMEM;
+    s->stats.splits++;
+    segzstd__cache_count(s->cache, &tally);
+    return 0;
+}
+
+/* ---- making a job ---- */
+
+/* The whole content is there, and one call of libzstd is right for it. */
+static bool fits_one_call(const struct segzstd_stream *s,
+                          const struct segzstd__segment *seg)
+{
+    size_t most = segzstd__stream_is_fixed(s) ? s->options.segment_bytes
+                                              : s->shared.slice_bytes;
+
+    return s->ended && !s->wrong_size && seg->fed == 0 &&
+           seg->end == s->pos_in && seg->end <= most;
+}
+
+/* Where the next job of the segment ends. With fixed segmentation a job is all
+ * of what is left to the next cut. */
+static uint64_t job_end(const struct segzstd_stream *s,
+                        const struct segzstd__segment *seg)
+{
+    uint64_t bytes = grid_end(s, seg) - seg->fed;
+    uint64_t blocks = bytes - bytes % BLOCK_BYTES_MAX;
+    size_t most = s->shared.slice_bytes;
+
+    if (segzstd__stream_is_fixed(s))
+        return seg->fed + bytes;
+    if (seg->fed == 0)
+        most = min_size(most, FIRST_JOB_BYTES);
+    /* a short rest joins the last job */
+    if (!seg->open && bytes <= most + most / 8)
+        return seg->fed + bytes;
+    if (s->pos_flush > seg->fed + blocks)
+        blocks = s->pos_flush - seg->fed;
+    return seg->fed + min_u64(blocks, most);
+}
+
+/*
+ * Gives a segment of a reader its extent: from the prefix on, as far as the
+ * content goes or an extent may. The bytes are still to be read.
+ */
+static int make_read_extent(struct segzstd_stream *s,
+                            struct segzstd__segment *seg)
+{
+    size_t prefix = (size_t)min_u64(s->overlap, seg->start - seg->reader->pos);
+    size_t content =
+        (size_t)min_u64(grid_end(s, seg) - seg->start,
+                        max_size(s->extent_max, s->options.segment_bytes));
+
+    seg->extent = segzstd__extent_new(s->cache, seg->start, prefix, content);
+    return seg->extent == NULL ? SEGZSTD_ERR_NOMEM : 0;
+}
+
+/* The extent of a reader's segment is full: goes on in a new segment, with the
+ * last bytes of this one in front. */
+static int roll_read_extent(struct segzstd_stream *s,
+                            struct segzstd__segment **seg)
+{
+    struct segzstd__segment *old = *seg, *rest;
+    size_t carry = min_size(s->overlap, old->extent->len);
+    size_t content = (size_t)min_u64(old->end - old->fed, s->extent_max);
+    struct segzstd__extent *extent =
+        segzstd__extent_new(s->cache, old->fed, carry, content);
+
+    if (extent == NULL)
+        return SEGZSTD_ERR_NOMEM;
+    rest = segzstd__segment_split(old, s->cache, old->fed);
+    if (rest == NULL) {
+        segzstd__extent_unref(extent, s->cache);
+        return SEGZSTD_ERR_NOMEM;
+    }
+    if (carry != 0)
+        segzstd__extent_write(
+            extent, old->extent->base + old->extent->len - carry, carry);
+    rest->extent = extent;
+    *seg = rest;
+    segzstd__stream_advance(s);
+    return 0;
+}
+
+/* Cuts what does not belong to the next job's segment, and finds memory for
+ * what a job will read. May replace *seg by the segment that follows it. */
+static int prepare(struct segzstd_stream *s, struct segzstd__segment **seg)
+{
+    uint64_t end = grid_end(s, *seg);
+    bool cut = end < (*seg)->end;
+    int error = 0;
+
+    /* flushed where it ends: what is pushed next must not join it */
+    if (segzstd__stream_is_fixed(s) && (*seg)->open &&
+        end - (*seg)->start == s->options.segment_bytes)
+        cut = true;
+    if (cut && segzstd__segment_split(*seg, s->cache, end) == NULL)
+        return SEGZSTD_ERR_NOMEM;
+    if ((*seg)->reader == NULL)
+        return 0;
+    if ((*seg)->extent == NULL)
+        error = make_read_extent(s, *seg);
+    else if ((*seg)->fed == segzstd__extent_cap_end((*seg)->extent))
+        error = roll_read_extent(s, seg);
+    return error;
+}
+
+static void fill_job(struct segzstd_stream *s, struct segzstd__segment *seg)
+{
+    struct segzstd_job *job = &seg->job;
+    struct segzstd__extent *extent = seg->extent;
+    uint64_t end, have = segzstd__extent_end(extent);
+    uint64_t cap_end = segzstd__extent_cap_end(extent);
+
+    segzstd__stream_fix_header(s);
+    memset(job, 0, sizeof(*job));
+    job->stream = s;
+    job->shared = &s->shared;
+    job->zstd_error = "";
+    job->whole = fits_one_call(s, seg);
+    end = job->whole ? seg->end : min_u64(job_end(s, seg), cap_end);
+    job->from = seg->fed;
+    job->content = segzstd__extent_at(extent, seg->fed);
+    job->len = (size_t)(end - seg->fed);
+    job->len_max =
+        (size_t)((seg->open ? cap_end : min_u64(seg->end, cap_end)) - seg->fed);
+    job->prefix_len = segzstd__segment_prefix(seg, seg->fed, s->overlap);
+    job->last_of_run = !seg->open && end == seg->end;
+    job->claim = seg->claim;
+    seg->claim = (struct segzstd__claim){NULL, 0};
+    if (seg->reader != NULL && end > have) {
+        job->reader = seg->reader;
+        job->read_back = have < seg->fed ? (size_t)(seg->fed - have) : 0;
+        job->read_len = (size_t)(end - have);
+        assert(have <= seg->fed);
+    }
+    seg->taken = end;
+    seg->job_out = true;
+}
+
+/* A job of the segment, if the cache lets one more out. */
+static int give_job(struct segzstd_stream *s, struct segzstd__segment *seg,
+                    segzstd_job **out)
+{
+    int error;
+
+    if (!segzstd__cache_job_out(s->cache))
+        return 0;
+    error = prepare(s, &seg);
+    if (error != 0) {
+        segzstd__cache_job_back(s->cache);
+        return error;
+    }
+    fill_job(s, seg);
+    s->jobs_out++;
+    if (s->jobs_out > s->stats.jobs_peak)
+        s->stats.jobs_peak = s->jobs_out;
+    *out = &seg->job;
+    return 0;
+}
+
+int segzstd_stream_poll_job(segzstd_stream *s, segzstd_job **job)
+{
+    struct segzstd__segment *seg;
+    int error = 0;
+
+    *job = NULL;
+    if (s->error != 0)
+        return s->error;
+    if (s->jobs_out >= s->max_jobs)
+        return 0;
+    seg = find_runnable(s);
+    if (seg == NULL)
+        error = split_for_idle(s, &seg);
+    return seg == NULL ? error : give_job(s, seg, job);
+}
+
+/* ---- taking a job back ---- */
+
+static void count_job(struct segzstd_stream *s, const struct segzstd_job *job)
+{
+    struct segzstd__tally tally = {.jobs = 1};
+
+    s->stats.jobs++;
+    s->stats.cpu_ns += job->cpu_ns;
+    if (job->ran && job->error == 0) {
+        tally.bytes_in = job->len;
+        tally.bytes_out = job->out.len;
+        s->stats.segments += job->began;
+        s->stats.encoders += job->began;
+    }
+    segzstd__cache_count(s->cache, &tally);
+}
+
+/* The job's content is compressed. */
+static void accept(struct segzstd_stream *s, struct segzstd__segment *seg)
+{
+    struct segzstd_job *job = &seg->job;
+    struct segzstd__extent *extent = seg->extent;
+
+    if (job->began && seg->fed != seg->start)
+        s->run_pos = seg->fed; /* somebody else took the encoder */
+    if (seg->reader == NULL && !extent->borrowed)
+        s->waiting -= job->len;
+    if (seg->reader != NULL)
+        extent->len = max_size(extent->len, (size_t)(seg->taken - extent->pos));
+    seg->fed = seg->taken;
+    seg->claim = job->claim;
+    s->stats.bytes_done += job->len;
+    if (job->whole)
+        s->frame_done = true;
+    took_output(s, seg, &job->out);
+}
+
+int segzstd_job_complete(segzstd_job *job)
+{
+    struct segzstd_stream *s = job->stream;
+    struct segzstd__segment *seg =
+        LINK_OWNER(job, struct segzstd__segment, job);
+    int error = job->error;
+
+    assert(seg->job_out);
+    seg->job_out = false;
+    s->jobs_out--;
+    segzstd__cache_job_back(s->cache);
+    count_job(s, job);
+    if (segzstd_is_fatal(error)) {
+        s->zstd_error = job->zstd_error;
+        set_error(s, error);
+    }
+    if (job->ran && error == 0 && s->error == 0) {
+        accept(s, seg);
+    } else {
+        segzstd__job_drop(s->cache, &job->out);
+        seg->claim = job->claim;
+        seg->taken = seg->fed;
+    }
+    if (s->orphan && s->jobs_out == 0) {
+        destroy(s);
+        return SEGZSTD_ERR_CANCELED;
+    }
+    return s->error != 0 ? s->error : error;
+}
+
+/* ---- store ---- */
+
+/* One raw block of up to `len` bytes at the segment's `fed`. */
+static int store_block(struct segzstd_stream *s, struct segzstd__segment *seg,
+                       size_t len)
+{
+    struct segzstd__buf out = {NULL, NULL, 0};
+    size_t header = seg->fed == 0 ? FRAME_HEADER_BYTES_MAX : 0;
+    uint8_t *p;
+    int error = segzstd__job_ensure_room(s->cache, &out,
+                                         header + BLOCK_HEADER_BYTES + len, 0);
+
+    if (error != 0)
+        return error;
+    segzstd__stream_fix_header(s);
+    p = segzstd__buf_tail(&out);
+    if (seg->fed == 0)
+        p += segzstd__frame_put_header(p, &s->shared.header);
+    segzstd__frame_put_block_header(p, BLOCK_RAW, len, false);
+    p += BLOCK_HEADER_BYTES;
+    memcpy(p, segzstd__extent_at(seg->extent, seg->fed), len);
+    p += len;
+    segzstd__buf_produced(&out, (size_t)(p - segzstd__buf_tail(&out)));
+    if (!seg->extent->borrowed)
+        s->waiting -= len;
+    seg->fed += len;
+    seg->taken = seg->fed;
+    s->stats.bytes_done += len;
+    s->stats.bytes_stored += len;
+    took_output(s, seg, &out);
+    return 0;
+}
+
+/* Block_Maximum_Size is the window if that is smaller; a frame's window is
+ * never below that of its content, so only content counts. */
+static size_t store_bytes(const struct segzstd_stream *s,
+                          const struct segzstd__segment *seg, size_t most)
+{
+    size_t len = (size_t)min_u64(seg->end - seg->fed, STORE_BLOCK_BYTES);
+
+    len = min_size(len, (size_t)1 << s->shared.header.window_log);
+    return min_size(len, most);
+}
+
+static struct segzstd__segment *find_storable(const struct segzstd_stream *s)
+{
+    struct segzstd__link *link;
+
+    for (link = s->segments.next; link != &s->segments; link = link->next) {
+        struct segzstd__segment *seg = segzstd__segment_of(link);
+
+        if (!seg->job_out && seg->reader == NULL && seg->fed < seg->end)
+            return seg;
+    }
+    return NULL;
+}
+
+int segzstd_stream_store(segzstd_stream *s, size_t max_bytes, size_t *stored)
+{
+    struct segzstd__tally tally = {0};
+    struct segzstd__segment *seg;
+    int error = s->error;
+
+    while (error == 0 && tally.stored_bytes < max_bytes &&
+           (seg = find_storable(s)) != NULL) {
+        size_t len;
+
+        segzstd__stream_fix_header(s);
+        segzstd__cache_abandon(s->cache, &seg->claim);
+        len = store_bytes(s, seg, max_bytes - (size_t)tally.stored_bytes);
+        error = store_block(s, seg, len);
+        if (error == 0)
+            tally.stored_bytes += len;
+    }
+    tally.bytes_in = tally.stored_bytes;
+    segzstd__cache_count(s->cache, &tally);
+    if (stored != NULL)
+        *stored = (size_t)tally.stored_bytes;
+    return error;
+}
+
+/* ---- reading the output ---- */
+
+size_t segzstd_stream_peek(const segzstd_stream *s, segzstd_vec *vec,
+                           size_t max)
+{
+    return segzstd__buf_peek(&s->ready, vec, max);
+}
+
+void segzstd_stream_consume(segzstd_stream *s, size_t bytes)
+{
+    struct segzstd__chunk *chunk;
+
+    assert(bytes <= s->ready.len);
+    while ((chunk = segzstd__buf_consume(&s->ready, &bytes)) != NULL)
+        if (chunk->block_bytes != 0)
+            segzstd__cache_put_block(s->cache, chunk, chunk->block_bytes);
+}
+
+/* ---- questions ---- */
+
+size_t segzstd_stream_ready_bytes(const segzstd_stream *s)
+{
+    return s->ready.len;
+}
+
+int segzstd_stream_want_job(const segzstd_stream *s)
+{
+    struct segzstd__segment *where;
+
+    if (s->error != 0 || s->jobs_out >= s->max_jobs)
+        return 0;
+    return find_runnable(s) != NULL || find_cut(s, 1, &where) != 0;
+}
+
+int segzstd_stream_want_output(const segzstd_stream *s)
+{
+    return s->ready.len != 0;
+}
+
+int segzstd_stream_is_flushed(const segzstd_stream *s)
+{
+    return s->pos_out >= s->pos_flush && (!s->ended || s->frame_done);
+}
+
+int segzstd_stream_is_done(const segzstd_stream *s)
+{
+    return s->frame_done && s->ready.len == 0;
+}
+
+unsigned segzstd_stream_jobs_out(const segzstd_stream *s)
+{
+    return s->jobs_out;
+}
+
+int segzstd_stream_error(const segzstd_stream *s)
+{
+    if (s->error == 0 && s->wrong_size)
+        return SEGZSTD_ERR_SIZE;
+    return s->error;
+}
+
+const char *segzstd_stream_zstd_error(const segzstd_stream *s)
+{
+    return s->zstd_error;
+}
+
+void *segzstd_stream_user(const segzstd_stream *s)
+{
+    return s->options.user;
+}
+
+static uint64_t buf_memory(const struct segzstd__buf *buf)
+{
+    uint64_t bytes = 0;
+
+    for (const struct segzstd__chunk *c = buf->head; c != NULL; c = c->next)
+        bytes += c->block_bytes;
+    return bytes;
+}
+
+/* Extents that several segments share stand next to each other. */
+static uint64_t count_memory(const struct segzstd_stream *s)
+{
+    uint64_t bytes = sizeof(*s) + buf_memory(&s->ready);
+    const struct segzstd__extent *last = s->history;
+    struct segzstd__link *link;
+
+    if (last != NULL)
+        bytes += last->block_bytes;
+    for (link = s->segments.next; link != &s->segments; link = link->next) {
+        const struct segzstd__segment *seg = segzstd__segment_of(link);
+
+        bytes += sizeof(*seg) + buf_memory(&seg->out);
+        if (seg->extent != NULL && seg->extent != last)
+            bytes += seg->extent->block_bytes;
+        last = seg->extent;
+    }
+    return bytes;
+}
+
+int segzstd_stream_get_stats(const segzstd_stream *s, segzstd_stream_stats *out)
+{
+    segzstd_stream_stats stats = s->stats;
+
+    if (out->struct_size < sizeof(out->struct_size))
+        return SEGZSTD_ERR_INVALID;
+    stats.bytes_in = s->pos_in;
+    stats.memory = count_memory(s);
+    segzstd__options_write(out, &stats, sizeof(stats));
+    return 0;
+}

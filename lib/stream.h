@@ -1,0 +1,65 @@
+/*
+ * stream.h - the owner's side of a stream. Everything here is the owner's.
+ */
+#ifndef SEGZSTD_STREAM_H
+#define SEGZSTD_STREAM_H
+
+#include "options.h"
+#include "segment.h"
+
+/* Most that the end of a frame takes: the header too, if there is no content. */
+#define TRAILER_BYTES                                                          \
+  (FRAME_HEADER_BYTES_MAX + BLOCK_HEADER_BYTES + CHECKSUM_BYTES)
+
+struct segzstd_stream {
+    struct segzstd_cache *cache;
+    struct segzstd__job_shared shared; /* jobs read it */
+    segzstd_stream_options options;    /* completed */
+    size_t overlap;                    /* before a cut */
+    size_t input_max;                  /* copied bytes that may wait */
+    size_t extent_max;                 /* content bytes of one extent */
+    unsigned max_jobs;
+
+    struct segzstd__link segments;   /* first content first */
+    struct segzstd__extent *history; /* last bytes, where no segment has them */
+    uint64_t pos_in;                 /* content taken */
+    uint64_t pos_out;   /* content whose blocks are in `ready` or consumed */
+    uint64_t pos_flush; /* all before it is to be compressed now */
+    uint64_t run_pos;   /* content position of the last lost encoder, or 0 */
+    uint64_t waiting;   /* copied bytes not yet compressed */
+    bool ended;
+    bool wrong_size; /* content is not of the certain size: no end of frame */
+    bool header_fixed;
+    bool frame_done; /* the last block is in `ready` or consumed */
+
+    struct segzstd__buf ready; /* what peek shows */
+    uint64_t behind;           /* output bytes of segments after the first */
+    struct segzstd__xxh64 hash;
+    /* the chunk with the end of the frame, so that ending needs no memory */
+    _Alignas(struct segzstd__chunk)
+        uint8_t trailer[sizeof(struct segzstd__chunk) + TRAILER_BYTES];
+
+    int error; /* fatal, or 0 */
+    const char *zstd_error;
+    unsigned jobs_out;
+    bool orphan; /* freed by the host while jobs were out */
+    segzstd_stream_stats stats;
+};
+
+/* The last segment, or NULL. */
+struct segzstd__segment *segzstd__stream_tail(struct segzstd_stream *stream);
+
+/* Decides what the frame header says. Before the first job and first block. */
+void segzstd__stream_fix_header(struct segzstd_stream *stream);
+
+/* Moves output of segments that are next to `ready`, frees those that are
+ * finished, and ends the frame if that is due. */
+void segzstd__stream_advance(struct segzstd_stream *stream);
+
+/* Cut positions are multiples of segment_bytes from a segment's start. */
+static inline bool segzstd__stream_is_fixed(const struct segzstd_stream *stream)
+{
+    return stream->options.segment_bytes != 0;
+}
+
+#endif /* SEGZSTD_STREAM_H */
