@@ -187,10 +187,11 @@ typedef struct segzstd_cache_options {
     /* NULL: malloc() and free(). */
     const segzstd_allocator *allocator;
 
-    /* How many threads the host will run jobs on. It decides how many jobs may
-     * be out at once over all streams, and so whether a worker is idle and an
-     * input is worth splitting. 0: number of CPUs this process may use. At most
-     * 1024. */
+    /* How many threads the host will run jobs on. At most two jobs for each are
+     * out at once over all streams, one to run and one to follow it without a
+     * pause; content is split only while fewer jobs than workers are out. More
+     * threads than that find no encoder. 0: number of CPUs this process may
+     * use. At most 1024. */
     unsigned workers;
 
     /* Encoders kept warm beyond those that are running. Encoders alive never
@@ -364,7 +365,8 @@ typedef struct segzstd_stream_options {
      * 0: chosen by level and window. SEGZSTD_OVERLAP_NONE: none. */
     size_t overlap_bytes;
 
-    /* How many jobs of this stream may be out at once. 0: the cache's workers. */
+    /* How many jobs of this stream may be out at once. 0: as many as the cache
+     * has workers. */
     unsigned max_jobs;
 
     /* Most input, in bytes, that waits to be compressed; push takes no more.
@@ -449,8 +451,9 @@ typedef void (*segzstd_release)(void *arg);
 
 /*
  * Takes all `len` bytes by reference. They must stay as they are until
- * `release` (may be NULL) is called with `arg`. A short range may be copied and
- * released at once. Large ranges are compressed where they lie.
+ * `release` (may be NULL) is called with `arg`. Ranges of 1 MiB and more, and a
+ * range that is the whole content, are compressed where they lie, which begins
+ * a new segment there; shorter ones are copied and released at once.
  * Returns as segzstd_stream_push(), all or nothing: SEGZSTD_ERR_AGAIN if the
  * window is full. On an error `release` is not called.
  */
@@ -553,6 +556,14 @@ SEGZSTD_API unsigned segzstd_stream_jobs_out(const segzstd_stream *stream);
  */
 SEGZSTD_API int segzstd_stream_store(segzstd_stream *stream, size_t max_bytes,
                                      size_t *stored);
+
+/*
+ * For a stream that will be at rest for a while, an event stream between two
+ * events, say: keeps no more than history_bytes of its content, and gives its
+ * encoder to whoever needs one. The next push primes another. Does nothing
+ * while content waits or jobs are out. Never fails.
+ */
+SEGZSTD_API void segzstd_stream_rest(segzstd_stream *stream);
 
 /* Stops the stream: jobs that are out end early, no more are given, output is
  * dropped, and calls return SEGZSTD_ERR_CANCELED. */

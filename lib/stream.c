@@ -204,6 +204,16 @@ static bool is_only(const struct segzstd_stream *s,
     return seg->link.next == &s->segments && seg->link.prev == &s->segments;
 }
 
+void segzstd_stream_rest(segzstd_stream *s)
+{
+    struct segzstd__segment *tail = segzstd__stream_tail(s);
+
+    if (s->jobs_out != 0 || tail == NULL || tail->fed != s->pos_in)
+        return;
+    tail->open = false;
+    segzstd__stream_advance(s);
+}
+
 void segzstd__stream_advance(struct segzstd_stream *s)
 {
     while (!list_is_empty(&s->segments)) {
