@@ -659,6 +659,7 @@ int main(int argc, char **argv)
     s.level = argc > 3 ? atoi(argv[3]) : 0;
     s.root_fd = open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     require(s.root_fd >= 0, argv[1]);
+    require(web_is_level(s.level), "such a level");
     start_loop(&s);
     start_threads(&s);
     start_http(&s, (uint16_t)(argc > 2 ? atoi(argv[2]) : 0));

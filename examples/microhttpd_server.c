@@ -275,6 +275,10 @@ int main(int argc, char **argv)
         perror(argv[1]);
         return 1;
     }
+    if (!web_is_level(s.level)) {
+        fprintf(stderr, "no such level: %d\n", s.level);
+        return 1;
+    }
     if (open_cache(&s) != 0)
         return 1;
 

@@ -140,6 +140,12 @@ static inline void web_close(void *arg)
     close((int)(intptr_t)arg);
 }
 
+/* 0 stands for libzstd's default. */
+static inline bool web_is_level(int level)
+{
+    return level >= segzstd_min_level() && level <= segzstd_max_level();
+}
+
 /*
  * Makes a stream that will give the zstd frame of the whole file. Nothing is
  * read yet: each job reads its own part. Takes fd over, also on failure.
