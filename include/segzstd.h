@@ -212,7 +212,7 @@ typedef struct segzstd_cache_options {
     uint64_t idle_ns;
 
     /* 1: never ask for 2 MiB pages for encoder tables. By default memory of
-     * 2 MiB and more for an encoder is mapped by the library itself, outside
+     * 1 MiB and more for an encoder is mapped by the library itself, outside
      * `allocator` but counted, and advised as MADV_HUGEPAGE; where the system
      * refuses, the allocator is used. */
     int no_huge_pages;

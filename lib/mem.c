@@ -13,11 +13,13 @@
 #  include <sys/mman.h>
 #endif
 
-/*
- * Size of a huge page on the systems that matter (x86-64, arm64 with 4 KiB
- * pages). Tables below it gain nothing, since no whole page fits in.
- */
+/* Size of a huge page on the systems that matter (x86-64, arm64 with 4 KiB
+ * pages). */
 #define HUGE_PAGE_BYTES (2 * MIB)
+
+/* Tables from this size on are put on huge pages. It is also the most that the
+ * last of them may be larger than what it holds. */
+#define HUGE_TABLE_BYTES_MIN (1 * MIB)
 
 /* In front of every block of tables. 64 bytes keep the tables on a cache line
  * of their own. */
@@ -173,10 +175,15 @@ static void unmap_huge(void *ptr, size_t bytes)
 
 #endif
 
-/* munmap() of the tail needs whole pages; 64 KiB is a multiple of any. */
+/* The last page is a huge one if it is half used, else it is small ones, whose
+ * size 64 KiB is a multiple of anywhere. */
 static size_t round_to_pages(size_t bytes)
 {
-    return (bytes + 64 * KIB - 1) & ~(64 * KIB - 1);
+    size_t unit = bytes % HUGE_PAGE_BYTES >= HUGE_TABLE_BYTES_MIN
+                      ? HUGE_PAGE_BYTES
+                      : 64 * KIB;
+
+    return (bytes + unit - 1) & ~(unit - 1);
 }
 
 static void *alloc_mapped(struct segzstd__mem *mem, size_t bytes)
@@ -199,7 +206,7 @@ void *segzstd__mem_alloc_tables(void *opaque, size_t size)
 
     if (size > SIZE_MAX - HUGE_PAGE_BYTES)
         return NULL;
-    if (mem->huge_pages && header.bytes >= HUGE_PAGE_BYTES) {
+    if (mem->huge_pages && header.bytes >= HUGE_TABLE_BYTES_MIN) {
         ptr = alloc_mapped(mem, round_to_pages(header.bytes));
         if (ptr != NULL) {
             header.bytes = round_to_pages(header.bytes);

@@ -44,8 +44,12 @@ unsigned segzstd__plan_window_log(int level, unsigned cap, uint64_t size,
     return need < log ? need : log;
 }
 
+/* Priming beyond this share of what it primes costs more CPU than the size it
+ * saves is worth. */
+#define OVERLAP_SHARE 8
+
 size_t segzstd__plan_overlap(int level, unsigned window_log,
-                             size_t segment_bytes)
+                             uint64_t part_bytes)
 {
     size_t overlap;
 
@@ -55,8 +59,7 @@ size_t segzstd__plan_overlap(int level, unsigned window_log,
         overlap = 512 * KIB;
     else
         overlap = 1 * MIB;
-    if (segment_bytes != 0)
-        overlap = min_size(overlap, segment_bytes / 8);
+    overlap = (size_t)min_u64(overlap, part_bytes / OVERLAP_SHARE);
     return min_size(overlap, (size_t)1 << window_log);
 }
 

@@ -18,10 +18,10 @@ unsigned segzstd__plan_level_window_log(int level);
 unsigned segzstd__plan_window_log(int level, unsigned cap, uint64_t size,
                                   bool certain);
 
-/* Overlap before a cut, when it is to be chosen; segment_bytes is 0 if
- * segmentation is adaptive. At most the window. */
+/* Overlap before a segment of about `part_bytes`, when it is to be chosen. At
+ * most the window. */
 size_t segzstd__plan_overlap(int level, unsigned window_log,
-                             size_t segment_bytes);
+                             uint64_t part_bytes);
 
 /* Content bytes of one job: some milliseconds of work, whole blocks. */
 size_t segzstd__plan_job_bytes(int level);

@@ -122,7 +122,8 @@ static int open_segment(struct segzstd_stream *stream)
     struct segzstd__extent *source =
         tail != NULL ? tail->extent : stream->history;
     uint64_t pos = stream->pos_in;
-    struct segzstd__segment *segment = segzstd__segment_new(stream->cache, pos);
+    struct segzstd__segment *segment =
+        segzstd__segment_new(stream->cache, pos, stream->overlap);
 
     if (segment == NULL)
         return SEGZSTD_ERR_NOMEM;
@@ -293,7 +294,8 @@ static void free_loan(struct segzstd_stream *stream, struct loan *loan)
 
 static int get_loan(struct segzstd_stream *stream, struct loan *loan)
 {
-    loan->segment = segzstd__segment_new(stream->cache, stream->pos_in);
+    loan->segment =
+        segzstd__segment_new(stream->cache, stream->pos_in, stream->overlap);
     loan->extent = segzstd__cache_alloc(stream->cache, sizeof(*loan->extent));
     if (loan->segment != NULL && loan->extent != NULL)
         return 0;
@@ -366,7 +368,7 @@ int segzstd_stream_push_reader(segzstd_stream *stream, segzstd_read read,
             release(arg);
         return apply_op(stream, op);
     }
-    segment = segzstd__segment_new(cache, stream->pos_in);
+    segment = segzstd__segment_new(cache, stream->pos_in, stream->overlap);
     reader = segzstd__cache_alloc(cache, sizeof(*reader));
     if (segment == NULL || reader == NULL) {
         segzstd__cache_free(cache, reader, sizeof(*reader));

@@ -51,7 +51,7 @@ void segzstd__reader_unref(struct segzstd__reader *reader,
 }
 
 struct segzstd__segment *segzstd__segment_new(struct segzstd_cache *cache,
-                                              uint64_t pos)
+                                              uint64_t pos, size_t overlap)
 {
     struct segzstd__segment *segment =
         segzstd__cache_alloc(cache, sizeof(*segment));
@@ -60,6 +60,7 @@ struct segzstd__segment *segzstd__segment_new(struct segzstd_cache *cache,
         return NULL;
     memset(segment, 0, sizeof(*segment));
     list_init(&segment->link);
+    segment->overlap = overlap;
     segzstd__segment_move(segment, pos);
     return segment;
 }
@@ -106,7 +107,8 @@ uint64_t segzstd__segment_waiting(const struct segzstd__segment *segment)
 struct segzstd__segment *segzstd__segment_split(
     struct segzstd__segment *segment, struct segzstd_cache *cache, uint64_t pos)
 {
-    struct segzstd__segment *rest = segzstd__segment_new(cache, pos);
+    struct segzstd__segment *rest =
+        segzstd__segment_new(cache, pos, segment->overlap);
 
     assert(pos >= segment->taken && pos <= segment->end);
     if (rest == NULL)
@@ -125,7 +127,7 @@ struct segzstd__segment *segzstd__segment_split(
 }
 
 size_t segzstd__segment_prefix(const struct segzstd__segment *segment,
-                               uint64_t pos, size_t want)
+                               uint64_t pos)
 {
-    return (size_t)min_u64(want, pos - segment->extent->pos);
+    return (size_t)min_u64(segment->overlap, pos - segment->extent->pos);
 }

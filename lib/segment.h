@@ -15,6 +15,7 @@ struct segzstd__segment {
     uint64_t end;
     uint64_t fed;   /* all before it is in `out`, or went on from there */
     uint64_t taken; /* end of what the job has that is out; else == fed */
+    size_t overlap; /* bytes before a run to prime it with */
     bool open;      /* the next pushed bytes may join it */
     bool job_out;
     struct segzstd__extent *extent; /* a reference; NULL until a job reads */
@@ -26,7 +27,7 @@ struct segzstd__segment {
 
 /* A segment [pos, pos) of the cache's memory; NULL if there is none. */
 struct segzstd__segment *segzstd__segment_new(struct segzstd_cache *cache,
-                                              uint64_t pos);
+                                              uint64_t pos, size_t overlap);
 
 /* Moves an empty segment to another position. */
 void segzstd__segment_move(struct segzstd__segment *segment, uint64_t pos);
@@ -55,9 +56,9 @@ struct segzstd__segment *segzstd__segment_split(
     struct segzstd__segment *segment, struct segzstd_cache *cache,
     uint64_t pos);
 
-/* How much of `want` bytes before `pos` the extent has. */
+/* How much of the overlap before `pos` the extent has. */
 size_t segzstd__segment_prefix(const struct segzstd__segment *segment,
-                               uint64_t pos, size_t want);
+                               uint64_t pos);
 
 struct segzstd__segment *segzstd__segment_of(struct segzstd__link *link);
 

@@ -14,26 +14,35 @@
 
 /* ---- new and free ---- */
 
+/* The overlap before a part of about that many bytes. */
+static size_t choose_overlap(const struct segzstd_stream *s, uint64_t part)
+{
+    const segzstd_stream_options *o = &s->options;
+
+    if (o->overlap_bytes == SEGZSTD_OVERLAP_NONE)
+        return 0;
+    if (o->overlap_bytes != 0)
+        return min_size(o->overlap_bytes, (size_t)1 << s->window_log);
+    return segzstd__plan_overlap(o->level, s->window_log, part);
+}
+
 static void init_limits(struct segzstd_stream *s)
 {
     const segzstd_stream_options *o = &s->options;
     size_t segment = o->segment_bytes;
-    unsigned level_log = segzstd__plan_window_log(o->level, o->window_log,
-                                                  SEGZSTD_SIZE_UNKNOWN, false);
 
+    s->window_log = segzstd__plan_window_log(o->level, o->window_log,
+                                             SEGZSTD_SIZE_UNKNOWN, false);
     s->max_jobs = o->max_jobs != 0 ? o->max_jobs : s->cache->workers;
-    if (o->overlap_bytes == SEGZSTD_OVERLAP_NONE)
-        s->overlap = 0;
-    else if (o->overlap_bytes != 0)
-        s->overlap = min_size(o->overlap_bytes, (size_t)1 << level_log);
-    else
-        s->overlap = segzstd__plan_overlap(o->level, level_log, segment);
     s->input_max = o->input_bytes;
-    if (segment != 0)
-        s->input_max =
-            max_size(s->input_max,
-                     segment * min_size(s->max_jobs, SIZE_MAX / 8 / segment));
     s->extent_max = 2 * o->input_bytes;
+    s->overlap = choose_overlap(s, segment != 0 ? segment : s->extent_max);
+    if (segment != 0) {
+        /* one for each job, and one to tell that the last is not the end */
+        size_t n = min_size((size_t)s->max_jobs + 1, SIZE_MAX / 8 / segment);
+
+        s->input_max = max_size(s->input_max, n * segment);
+    }
 }
 
 static void init_shared(struct segzstd_stream *s)
@@ -170,7 +179,8 @@ static void end_frame(struct segzstd_stream *s)
 static void hash_content(struct segzstd_stream *s,
                          const struct segzstd__segment *seg)
 {
-    if (s->shared.header.checksum && seg->fed > s->pos_out)
+    /* libzstd has done it where it made the whole frame */
+    if (s->shared.header.checksum && !s->frame_done && seg->fed > s->pos_out)
         segzstd__xxh64_update(&s->hash,
                               segzstd__extent_at(seg->extent, s->pos_out),
                               (size_t)(seg->fed - s->pos_out));
@@ -324,20 +334,28 @@ static struct segzstd__segment *find_longest(const struct segzstd_stream *s)
     return longest;
 }
 
-/* Where to cut a segment for `idle` more encoders; 0 if nowhere. */
-static uint64_t find_cut(const struct segzstd_stream *s, unsigned idle,
-                         struct segzstd__segment **where)
-{
-    struct segzstd__segment *seg = find_longest(s);
-    uint64_t keep;
+/* A cut in a segment for another encoder. */
+struct cut {
+    struct segzstd__segment *segment;
+    uint64_t pos; /* 0: nowhere */
+    size_t overlap;
+};
 
-    if (seg == NULL || idle == 0 || segzstd__stream_is_fixed(s) ||
+/* The cut that is best for `idle` more encoders. */
+static struct cut find_cut(const struct segzstd_stream *s, unsigned idle)
+{
+    struct cut cut = {find_longest(s), 0, 0};
+    uint64_t waiting, keep;
+
+    if (cut.segment == NULL || idle == 0 || segzstd__stream_is_fixed(s) ||
         s->ready.len + s->behind >= s->options.output_bytes)
-        return 0;
-    keep = segzstd__plan_keep(s->options.level, s->overlap,
-                              segzstd__segment_waiting(seg), idle);
-    *where = seg;
-    return keep == 0 ? 0 : seg->taken + keep;
+        return cut;
+    waiting = segzstd__segment_waiting(cut.segment);
+    cut.overlap = choose_overlap(s, waiting / (idle + 1));
+    keep = segzstd__plan_keep(s->options.level, cut.overlap, waiting, idle);
+    if (keep != 0)
+        cut.pos = cut.segment->taken + keep;
+    return cut;
 }
 
 /* Cuts for a worker that is idle. *seg is NULL if that is not worth it. */
@@ -346,18 +364,18 @@ static int split_for_idle(struct segzstd_stream *s,
 {
     unsigned idle = segzstd__cache_idle_workers(s->cache);
     struct segzstd__tally tally = {.splits = 1};
-    struct segzstd__segment *where = NULL;
-    uint64_t cut;
+    struct cut cut;
 
     if (idle > s->max_jobs - s->jobs_out)
         idle = s->max_jobs - s->jobs_out;
-    cut = find_cut(s, idle, &where);
+    cut = find_cut(s, idle);
     *seg = NULL;
-    if (cut == 0)
+    if (cut.pos == 0)
         return 0;
-    *seg = segzstd__segment_split(where, s->cache, cut);
+    *seg = segzstd__segment_split(cut.segment, s->cache, cut.pos);
     if (*seg == NULL)
         return SEGZSTD_ERR_NOMEM;
+    (*seg)->overlap = cut.overlap;
     s->stats.splits++;
     segzstd__cache_count(s->cache, &tally);
     return 0;
@@ -404,7 +422,8 @@ static uint64_t job_end(const struct segzstd_stream *s,
 static int make_read_extent(struct segzstd_stream *s,
                             struct segzstd__segment *seg)
 {
-    size_t prefix = (size_t)min_u64(s->overlap, seg->start - seg->reader->pos);
+    size_t prefix =
+        (size_t)min_u64(seg->overlap, seg->start - seg->reader->pos);
     size_t content =
         (size_t)min_u64(grid_end(s, seg) - seg->start,
                         max_size(s->extent_max, s->options.segment_bytes));
@@ -482,7 +501,7 @@ static void fill_job(struct segzstd_stream *s, struct segzstd__segment *seg)
     job->len = (size_t)(end - seg->fed);
     job->len_max =
         (size_t)((seg->open ? cap_end : min_u64(seg->end, cap_end)) - seg->fed);
-    job->prefix_len = segzstd__segment_prefix(seg, seg->fed, s->overlap);
+    job->prefix_len = segzstd__segment_prefix(seg, seg->fed);
     job->last_of_run = !seg->open && end == seg->end;
     job->claim = seg->claim;
     seg->claim = (struct segzstd__claim){NULL, 0};
@@ -708,11 +727,9 @@ size_t segzstd_stream_ready_bytes(const segzstd_stream *s)
 
 int segzstd_stream_want_job(const segzstd_stream *s)
 {
-    struct segzstd__segment *where;
-
     if (s->error != 0 || s->jobs_out >= s->max_jobs)
         return 0;
-    return find_runnable(s) != NULL || find_cut(s, 1, &where) != 0;
+    return find_runnable(s) != NULL || find_cut(s, 1).pos != 0;
 }
 
 int segzstd_stream_want_output(const segzstd_stream *s)

@@ -15,9 +15,10 @@ struct segzstd_stream {
     struct segzstd_cache *cache;
     struct segzstd__job_shared shared; /* jobs read it */
     segzstd_stream_options options;    /* completed */
-    size_t overlap;                    /* before a cut */
-    size_t input_max;                  /* copied bytes that may wait */
-    size_t extent_max;                 /* content bytes of one extent */
+    unsigned window_log;               /* at most that of the header */
+    size_t overlap;    /* before a cut, unless it is made for an idle worker */
+    size_t input_max;  /* copied bytes that may wait */
+    size_t extent_max; /* content bytes of one extent */
     unsigned max_jobs;
 
     struct segzstd__link segments;   /* first content first */
