@@ -155,26 +155,23 @@ static const char *join_segment(struct joiner *j, size_t at, size_t len)
 
 /* The first segment too goes through a seam: it must do no harm there. */
 const char *seam_frame_make(struct seam_frame *frame,
-                            const struct seam_plan *plan,
+                            const struct seam_plan *plan, ZSTD_CCtx *encoder,
                             struct segzstd__mem *mem, const void *content,
                             size_t len)
 {
     struct segzstd__frame_header header = {plan->window_log,
                                            SEGZSTD_SIZE_UNKNOWN, 0, false};
-    struct joiner j = {frame, plan, mem, ZSTD_createCCtx(), 0, content, len};
+    struct joiner j = {frame, plan, mem, encoder, 0, content, len};
     unsigned char bytes[FRAME_HEADER_BYTES_MAX];
     const char *fault = NULL;
     size_t at;
 
-    if (j.encoder == NULL)
-        abort();
     memset(frame, 0, sizeof(*frame));
     append(&j, bytes, segzstd__frame_put_header(bytes, &header));
     for (at = 0; fault == NULL && at < len; at += plan->segment)
         fault = join_segment(&j, at, min_size(plan->segment, len - at));
     segzstd__frame_put_block_header(bytes, BLOCK_RAW, 0, true);
     append(&j, bytes, BLOCK_HEADER_BYTES);
-    ZSTD_freeCCtx(j.encoder);
     return fault;
 }
 

@@ -36,10 +36,11 @@ struct seam_frame {
     uint64_t unsettled_bytes; /* content of pieces after which it was not */
 };
 
-/* Makes the frame, or says what is wrong. *frame must be freed in any case.
+/* Makes the frame with the encoder, one segment after the other, or says what
+ * is wrong. *frame must be freed in any case.
  * Aborts if there is no memory, other than what the seam wants from `mem`. */
 const char *seam_frame_make(struct seam_frame *frame,
-                            const struct seam_plan *plan,
+                            const struct seam_plan *plan, ZSTD_CCtx *encoder,
                             struct segzstd__mem *mem, const void *content,
                             size_t len);
 
