@@ -551,7 +551,7 @@ static void test_size__known_whole__is_declared(void **state)
     (void)state;
     for (size_t i = 0; i < 10; i++) {
         size_t len = lens[i % 5];
-        segzstd_stream_options options = fixed_options(3, i < 5 ? 0 : SEGMENT);
+        segzstd_stream_options options = fixed_options(3, i < 5 ? 0 : MIB);
         struct oracle_want want = {content, len, NULL,
                                    0,       0,   ORACLE_SIZE_PRESENT};
         segzstd_stream *stream = expect_stream(cache, &options);

@@ -276,7 +276,7 @@ int drive_push(struct drive *d, const void *src, size_t len, segzstd_op op)
         bool moved = false;
         int rc = push_once(d, at, n, now, &taken);
 
-        at += taken;
+        at = taken > 0 ? at + taken : at; /* it may be NULL */
         len -= taken;
         if (rc != 0)
             return rc;
@@ -341,8 +341,10 @@ static int push_lent(struct drive *d, struct lent *lent, segzstd_op op)
 
         if (rc == 0)
             return 0;
-        if (d->refs_back != back)
+        if (d->refs_back != back) {
             note(d, "a range was released though it was refused");
+            return rc;
+        }
         rc = make_room(d, rc);
         if (rc != 0) {
             free(lent);
@@ -370,7 +372,7 @@ int drive_push_ref(struct drive *d, const void *src, size_t len, segzstd_op op)
         }
         d->taken += n;
         d->ended = d->ended || now == SEGZSTD_END;
-        at += n;
+        at = n > 0 ? at + n : at;
         len -= n;
         rc = len > 0 ? drive_step(d, &moved) : drive_take(d);
         if (rc != 0)

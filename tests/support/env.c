@@ -21,6 +21,11 @@ bool env_long(void)
     return is_set("SEGZSTD_TEST_LONG");
 }
 
+bool env_plain_input(void)
+{
+    return is_set("SEGZSTD_TEST_PLAIN_INPUT");
+}
+
 size_t env_pick(const char *what, size_t normal, size_t reduced)
 {
     if (!env_short())

@@ -1,8 +1,10 @@
 /*
- * env.h - the two forms of a test run beside the normal one.
+ * env.h - forms of a test run beside the normal one.
  *
  * SEGZSTD_TEST_SHORT=1 makes parameters smaller, for runs under valgrind.
  * SEGZSTD_TEST_LONG=1 adds cases that take minutes.
+ * SEGZSTD_TEST_PLAIN_INPUT=1 makes caches that do without the stable input
+ * buffer, as with an old libzstd.
  */
 #ifndef SUPPORT_ENV_H
 #define SUPPORT_ENV_H
@@ -12,6 +14,7 @@
 
 bool env_short(void);
 bool env_long(void);
+bool env_plain_input(void);
 
 /* `normal`; in the short form `reduced`, and then says so on stderr. */
 size_t env_pick(const char *what, size_t normal, size_t reduced);

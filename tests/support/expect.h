@@ -15,6 +15,7 @@
 #include "segzstd.h"
 #include "support/alloc.h"
 #include "support/drive.h"
+#include "support/env.h"
 #include "support/oracle.h"
 
 #define EXPECT_KIB ((size_t)1 << 10)
@@ -36,6 +37,7 @@ static inline segzstd_cache *expect_cache(unsigned workers,
     segzstd_cache *cache = NULL;
 
     options.workers = workers;
+    options.no_stable_input = env_plain_input();
     if (alloc != NULL) {
         options.allocator = &alloc->api;
         options.no_huge_pages = 1;

@@ -1,5 +1,6 @@
 #include "support/oracle.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,8 +206,13 @@ static const char *walk(const void *frame, size_t frame_len,
 {
     struct frame_walk out;
 
-    if (frame_walk(frame, frame_len, want->dict_len, &out) != 0)
-        return "an offset is beyond the window or the position";
+    if (frame_walk_dict(frame, frame_len, want->dict, want->dict_len, &out) !=
+        0) {
+        fprintf(stderr, "frame_walk: %s\n", out.error);
+        return "a block or sequence breaks the rules of the format";
+    }
+    if (out.decoded != want->len)
+        return "the blocks do not add up to the content";
     return NULL;
 }
 
