@@ -50,12 +50,19 @@ build() {
         echo 'demo: the build failed' >&2
         exit 1
     fi
-    PATH=$PWD/$build_dir/tools:$PATH
+    PATH=$build_dir/tools:$PATH
 }
 
 # "file lvl command input output ratio segs secs MB/s", in 79 columns.
 row() {
-    printf '%-18.18s %3s %-12s %8s %8s %6s %4s %6s %6s\n' "$@"
+    printf '%-18s %3s %-12s %8s %8s %6s %4s %6s %6s\n' "$@"
+}
+
+short_name() {
+    local name
+    name=$(basename "$1")
+    [ ${#name} -le 18 ] || name=${name:0:16}..
+    echo "$name"
 }
 
 # compress NUMBER FILE LEVEL runs that command once and prints its microseconds.
@@ -86,41 +93,50 @@ compare_level() {
         done
     done
     for n in "${!commands[@]}"; do
-        segments=$(sed -n 's/^segments: *//p' "$tmp/$n.stats")
+        segments=$(sed -n 's/.* segments=\([0-9]*\) .*/\1/p' "$tmp/$n.stats")
         numbers=$(stat -L -c %s "$file" "$tmp/$n.zst" |
-            awk -v micros="${fastest[$n]}" '
+            awk -v micros="${fastest[$n]}" -v segments="${segments:--}" '
                 { size[NR] = $1 }
-                END { printf "%d %d %.2f %s %.3f %.1f", size[1], size[2],
-                      size[1] / size[2], "SEGMENTS", micros / 1e6,
+                END { printf "%.0f %.0f %.2f %s %.3f %.1f", size[1], size[2],
+                      size[1] / size[2], segments, micros / 1e6,
                       size[1] / micros }')
-        row "$([ "$n" != 0 ] || basename "$file")" "$level" "${commands[$n]}" \
-            ${numbers/SEGMENTS/${segments:--}}
+        row "$([ "$n" != 0 ] || short_name "$file")" "$level" \
+            "${commands[$n]}" $numbers
     done
 }
 
+files=()
+for file in "$@"; do
+    [ -f "$file" ] && [ -r "$file" ] ||
+        { echo "demo: $file is not a file that can be read" >&2 && exit 1; }
+    files+=("$(realpath "$file")")
+done
 cd "$(dirname "$0")/.."
-build_dir=${SEGZSTD_BUILD_ROOT:-build}/release
+build_dir=$(realpath -m "${SEGZSTD_BUILD_ROOT:-build}/release")
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 build
 
-if [ $# != 0 ]; then
-    files=("$@")
-elif command -v npm >/dev/null; then
+if [ ${#files[@]} = 0 ] && command -v npm >/dev/null; then
+    echo 'demo: taking files of npm packages'
     mapfile -t files < <(files_of_npm)
-else
+fi
+if [ ${#files[@]} = 0 ]; then
+    echo 'demo: no file of npm to be had, taking files of this system'
     mapfile -t files < <(files_of_system)
 fi
 
 [ "$threads" -gt 1 ] || threads=2
 commands=('zstd -T1' 'zstd -T0' 'segzstd -T1' "segzstd -T$threads")
-printf '\n%s; %s; %s threads\n\n' "$(zstd --version | grep -o 'v[0-9.]*')" \
+printf '\nzstd %s; %s; %s CPUs\n\n' \
+    "$(zstd --version | grep -o 'v[0-9.]*' | tr -d v)" \
     "$(segzstd --version)" "$(nproc)"
 row file lvl command input output ratio segs secs MB/s
 for file in "${files[@]}"; do
     for level in $levels; do
         compare_level "$file" "$level"
     done
+    echo
 done
-printf '\nEvery result was decompressed by zstd and is the same as its file.\n'
-printf 'secs: wall time, the fastest of %s runs. segs: segments.\n' "$runs"
+printf 'Every result was decompressed by zstd and is the same as its file.\n'
+printf 'segs: segments; secs: wall time, the fastest of %s runs.\n' "$runs"
