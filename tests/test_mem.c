@@ -320,6 +320,7 @@ static void *charge_often(void *arg)
 
 static void test_mem__many_threads__budget_holds_and_nothing_stays(void **state)
 {
+    size_t rounds = env_pick("allocations of a thread", 10000, 1000);
     struct charger chargers[THREADS];
     struct segzstd__mem mem;
 
@@ -328,8 +329,7 @@ static void test_mem__many_threads__budget_holds_and_nothing_stays(void **state)
     for (size_t i = 0; i < THREADS; i++) {
         struct charger *c = &chargers[i];
 
-        *c = (struct charger){.mem = &mem, .seed = i};
-        c->rounds = env_pick("allocations of a thread", 10000, 1000);
+        *c = (struct charger){.mem = &mem, .rounds = rounds, .seed = i};
         assert_int_equal(pthread_create(&c->thread, NULL, charge_often, c), 0);
     }
     for (size_t i = 0; i < THREADS; i++) {
