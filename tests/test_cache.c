@@ -925,13 +925,12 @@ static void test_get_stats__size_of_an_older_caller__is_respected(void **state)
 
 /* ---- threads ---- */
 
-enum { THREADS = 8, CLAIMS = 3 };
+enum { THREADS = 8, ROUNDS = 10000, CLAIMS = 3 };
 
 /* One that uses the cache as jobs and owners do, all at random. */
 struct user {
     struct segzstd_cache *cache;
     struct rng rng;
-    size_t rounds;
     pthread_t thread;
     struct segzstd__claim claims[CLAIMS];
     uint64_t resumed, refused;
@@ -1017,7 +1016,7 @@ static void *use_cache(void *arg)
 {
     struct user *u = arg;
 
-    for (size_t i = 0; i < u->rounds; i++) {
+    for (size_t i = 0; i < ROUNDS; i++) {
         switch (rng_below(&u->rng, 20)) {
         case 0:
             segzstd_cache_trim(u->cache, i * THREADS);
@@ -1051,7 +1050,6 @@ static void *use_cache(void *arg)
 
 static void hammer(struct fixture *f, const segzstd_cache_options *options)
 {
-    size_t rounds = env_pick("operations of a thread", 10000, 2000);
     struct user users[THREADS];
     uint64_t resumed = 0;
 
@@ -1059,7 +1057,7 @@ static void hammer(struct fixture *f, const segzstd_cache_options *options)
     for (size_t i = 0; i < THREADS; i++) {
         struct user *u = &users[i];
 
-        *u = (struct user){.cache = f->cache, .rounds = rounds};
+        *u = (struct user){.cache = f->cache};
         u->rng = rng_seed(i);
         assert_int_equal(pthread_create(&u->thread, NULL, use_cache, u), 0);
     }

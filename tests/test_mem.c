@@ -291,11 +291,10 @@ static void test_peak__host_refuses__is_not_raised(void **state)
 
 /* ---- threads ---- */
 
-enum { THREADS = 8, BUDGET = 10000 };
+enum { THREADS = 8, ROUNDS = 10000, BUDGET = 10000 };
 
 struct charger {
     struct segzstd__mem *mem;
-    size_t rounds;
     uint64_t seed;
     pthread_t thread;
     bool over; /* the budget was seen exceeded */
@@ -306,7 +305,7 @@ static void *charge_often(void *arg)
     struct charger *c = arg;
     struct rng rng = rng_seed(c->seed);
 
-    for (size_t i = 0; i < c->rounds; i++) {
+    for (size_t i = 0; i < ROUNDS; i++) {
         size_t size = 1 + rng_below(&rng, BUDGET / 4);
         void *ptr = segzstd__mem_alloc(c->mem, size);
         void *tables = segzstd__mem_alloc_tables(c->mem, size);
@@ -320,7 +319,6 @@ static void *charge_often(void *arg)
 
 static void test_mem__many_threads__budget_holds_and_nothing_stays(void **state)
 {
-    size_t rounds = env_pick("allocations of a thread", 10000, 1000);
     struct charger chargers[THREADS];
     struct segzstd__mem mem;
 
@@ -329,7 +327,7 @@ static void test_mem__many_threads__budget_holds_and_nothing_stays(void **state)
     for (size_t i = 0; i < THREADS; i++) {
         struct charger *c = &chargers[i];
 
-        *c = (struct charger){.mem = &mem, .rounds = rounds, .seed = i};
+        *c = (struct charger){.mem = &mem, .seed = i};
         assert_int_equal(pthread_create(&c->thread, NULL, charge_often, c), 0);
     }
     for (size_t i = 0; i < THREADS; i++) {
