@@ -26,6 +26,11 @@ struct run {
     size_t waiting_begin, waiting_end;
     bool is_ended; /* all input was pushed */
 
+    /* Memory was short: from then on one job at a time is out, and it is final
+     * when even that one gets no memory. */
+    bool is_short;
+    bool is_alone; /* the job that is out was given out so */
+
     bool moved;      /* something was done in this turn */
     int input_errno; /* of a read on this thread, else 0 */
 
@@ -116,17 +121,33 @@ static int push_input(struct run *run)
     return error;
 }
 
+static void submit_job(struct run *run, segzstd_job *job)
+{
+    segzstd_executor_submit(run->compressor->executor, job);
+    run->is_alone = run->is_short;
+    run->moved = true;
+}
+
+static bool may_submit(const struct run *run)
+{
+    return !run->is_short || segzstd_stream_jobs_out(run->stream) == 0;
+}
+
 static int submit_jobs(struct run *run)
 {
-    for (;;) {
+    while (may_submit(run)) {
         segzstd_job *job;
         int error = segzstd_stream_poll_job(run->stream, &job);
 
-        if (error != 0 || job == NULL)
+        if (error == SEGZSTD_ERR_NOMEM &&
+            segzstd_stream_jobs_out(run->stream) != 0)
+            run->is_short = true;
+        else if (error != 0 || job == NULL)
             return error;
-        segzstd_executor_submit(run->compressor->executor, job);
-        run->moved = true;
+        else
+            submit_job(run, job);
     }
+    return 0;
 }
 
 static int complete_jobs(struct run *run)
@@ -140,7 +161,9 @@ static int complete_jobs(struct run *run)
         int error = segzstd_job_complete(job);
 
         run->moved = true;
-        if (error != 0)
+        if (error == SEGZSTD_ERR_NOMEM && !run->is_alone)
+            run->is_short = true;
+        else if (error != 0)
             return error;
     }
     return 0;
@@ -194,24 +217,16 @@ static void wait_for_work(struct run *run)
         poll(poll_fds, 2, progress_due_ms(run->progress, now_ns));
 }
 
-/* A refusal for want of memory is only final when no job will give any back. */
-static int if_final(const struct run *run, int error)
-{
-    if (error == SEGZSTD_ERR_NOMEM && segzstd_stream_jobs_out(run->stream) != 0)
-        return 0;
-    return error;
-}
-
 static int take_turn(struct run *run)
 {
-    int error;
+    int error = complete_jobs(run);
 
-    run->moved = false;
-    error = if_final(run, complete_jobs(run));
     if (error == 0)
-        error = if_final(run, push_input(run));
+        error = push_input(run);
+    if (error == SEGZSTD_ERR_NOMEM && segzstd_stream_jobs_out(run->stream) != 0)
+        error = 0; /* what is out will give some back */
     if (error == 0)
-        error = if_final(run, submit_jobs(run));
+        error = submit_jobs(run);
     return error;
 }
 
@@ -246,9 +261,12 @@ static int report_write(const struct output *output)
 static int loop(struct run *run)
 {
     while (!segzstd_stream_is_done(run->stream)) {
-        int error = take_turn(run);
-        bool is_written = write_ready(run);
+        int error;
+        bool is_written;
 
+        run->moved = false;
+        error = take_turn(run);
+        is_written = write_ready(run);
         if (error == 0 && is_written) {
             wait_for_work(run);
             continue;

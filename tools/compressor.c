@@ -17,6 +17,7 @@ int compressor_status_of(int error)
 {
     switch (error) {
     case SEGZSTD_ERR_NOMEM:
+    case SEGZSTD_ERR_THREAD:
         return STATUS_MEMORY;
     case SEGZSTD_ERR_READ:
         return STATUS_READ;

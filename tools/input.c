@@ -101,12 +101,14 @@ int input_open(struct input *input, const char *path, bool force)
     return status;
 }
 
-bool input_is_whole(const struct input *input)
+bool input_finish(const struct input *input)
 {
     struct stat now;
 
-    if (!input->is_regular || fstat(input->fd, &now) != 0 ||
-        now.st_size <= input->stat.st_size)
+    if (!input->is_regular)
+        return true;
+    lseek(input->fd, input->stat.st_size, SEEK_SET);
+    if (fstat(input->fd, &now) != 0 || now.st_size <= input->stat.st_size)
         return true;
     message_error("%s grew while it was read; the output has its first %ju "
                   "bytes",

@@ -25,9 +25,12 @@ struct input {
  */
 int input_open(struct input *input, const char *path, bool force);
 
-/* False, after a message, if a regular file has more bytes now than were read:
- * the output is a whole frame, but of an incomplete input. */
-bool input_is_whole(const struct input *input);
+/*
+ * Behind the last read: stdin goes on behind what was read, for whoever has it
+ * next. False, after a message, if a regular file has more bytes now: the
+ * output is a whole frame, but of a part of the input.
+ */
+bool input_finish(const struct input *input);
 
 void input_close(struct input *input);
 

@@ -99,7 +99,7 @@ static int finish(struct session *session, const struct input *input,
 {
     bool is_file = path != NULL && S_ISREG(input->stat.st_mode);
     bool removes = session->args.remove && is_file && output->path != NULL;
-    bool is_whole = input_is_whole(input);
+    bool is_whole = input_finish(input);
     int status = output_complete(output, is_file ? &input->stat : NULL);
 
     if (status != STATUS_OK)
@@ -173,7 +173,7 @@ static int join_files(struct session *session, struct output *output)
             continue;
         }
         status = compress(session, &input, output);
-        if (status == STATUS_OK && !input_is_whole(&input))
+        if (status == STATUS_OK && !input_finish(&input))
             note_failure(session, STATUS_READ);
         input_close(&input);
         if (status != STATUS_OK)
