@@ -298,7 +298,8 @@ static bool parse_all(struct parser *parser)
 {
     bool only_files = false;
 
-    while (parser->next < parser->argc) {
+    while (parser->next < parser->argc &&
+           parser->args->action == ARGS_COMPRESS) {
         char *given = parser->argv[parser->next++];
         bool good = true;
 
