@@ -42,7 +42,7 @@ run_tests() {
     local build=$build_root/$1 log=$build_root/log rc=0 bad all not_run
     shift
     $launcher ctest --test-dir "$build" -j "$jobs" --no-tests=error \
-        --output-on-failure "$@" 2>&1 | tee "$log" || rc=1
+        --output-on-failure --timeout 600 "$@" 2>&1 | tee "$log" || rc=1
     read -r bad all < <(sed -n \
         's/.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\)/\1 \2/p' \
         "$log") || return 1
