@@ -66,7 +66,8 @@ void progress_text(char *text, size_t max, const struct progress_state *state)
     }
     if (state->out != 0)
         ADD(text, max, ", ratio %.2f", (double)state->in / (double)state->out);
-    ADD(text, max, ", %s/s", text_size(size, (uint64_t)speed));
+    if (speed > 0)
+        ADD(text, max, ", %s/s", text_size(size, (uint64_t)speed));
     if (known && speed > 0)
         ADD(text, max, ", %s left",
             text_seconds(
