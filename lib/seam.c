@@ -82,6 +82,8 @@ static bool follow_sequences(struct segzstd__seam *seam,
             return false;
         literals_left -= sequence.literals;
         block->decoded += sequence.match;
+        if (block->decoded > BLOCK_BYTES_MAX)
+            return false;
         offset = segzstd__offset_resolve(seam->e_offset, sequence.offset_value,
                                          sequence.literals);
         if (offset == 0)
@@ -119,9 +121,7 @@ static bool parse_block(struct segzstd__seam *seam, struct parsed_block *block,
     block->same_offsets = true;
     memcpy(block->e_before, seam->e_offset, sizeof(block->e_before));
     memcpy(block->d_after, seam->d_offset, sizeof(block->d_after));
-    if (block->head.count > 0 && !follow_sequences(seam, block))
-        return false;
-    return block->decoded <= BLOCK_BYTES_MAX;
+    return block->head.count == 0 || follow_sequences(seam, block);
 }
 
 static bool has_table(const struct segzstd__seam *seam,

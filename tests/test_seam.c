@@ -55,7 +55,7 @@ static void check_content(const char *what, const unsigned char *content,
 {
     static const int levels[] = {-5, 1, 3, 5, 7, 9, 13, 16, 19, 22};
     static const size_t overlaps[] = {0, 1024, 128 << 10};
-    size_t level_step = env_pick("every n-th level: n", 1, 4);
+    size_t level_step = env_pick("every n-th level: n", 1, 5);
 
     for (size_t l = 0; l < sizeof(levels) / sizeof(*levels); l += level_step) {
         for (size_t o = 0; o < 3; o++) {
