@@ -48,17 +48,16 @@ static int write_ready(segzstd_stream *stream)
     return 0;
 }
 
-/* Steps 2 to 4, until the stream has no job to give. */
+/* Steps 2 to 4, until the stream has no job to give. Output is looked for even
+ * if there was none: ending a frame may take no job. */
 static int run_jobs(segzstd_stream *stream)
 {
     segzstd_job *job;
-    int err;
 
-    for (;;) {
-        err = segzstd_stream_poll_job(stream, &job);
-        if (err == 0 && job == NULL)
-            return 0;
-        if (err == 0) {
+    do {
+        int err = segzstd_stream_poll_job(stream, &job);
+
+        if (err == 0 && job != NULL) {
             segzstd_job_run(job);
             err = segzstd_job_complete(job);
         }
@@ -66,7 +65,8 @@ static int run_jobs(segzstd_stream *stream)
             return fail("compression", segzstd_strerror(err));
         if (write_ready(stream) != 0)
             return -1;
-    }
+    } while (job != NULL);
+    return 0;
 }
 
 /* Step 1, and the others whenever the stream takes no more. */

@@ -203,6 +203,8 @@ static void send_ready(struct response *r)
                                NULL);
     if (count > 0)
         send_chunk(r);
+    else if (r->is_listener)
+        segzstd_stream_rest(r->stream); /* until the next event */
 }
 
 /* ------------------------------------------------------------------------ */

@@ -140,6 +140,10 @@ static inline void web_close(void *arg)
     close((int)(intptr_t)arg);
 }
 
+/* The memory into which jobs read grows with it: up to 7 times as much for a
+ * large file that is being sent. A quarter of it would cost 2 % at level 9. */
+#define WEB_INPUT_BYTES ((size_t)4 << 20)
+
 /* 0 stands for libzstd's default. */
 static inline bool web_is_level(int level)
 {
@@ -159,6 +163,7 @@ static inline int web_stream_file(segzstd_stream **stream, segzstd_cache *cache,
     *stream = NULL;
     options.size = size;
     options.size_is_certain = 1;
+    options.input_bytes = WEB_INPUT_BYTES;
     err = segzstd_stream_new(stream, cache, &options);
     if (err == 0)
         err = segzstd_stream_push_reader(*stream, web_read, size, SEGZSTD_END,
