@@ -194,10 +194,11 @@ void segzstd_executor_free(segzstd_executor *ex)
 
 size_t segzstd_compress_bound(size_t len)
 {
-    /* A segment costs at most a raw block header for each piece that its seam
-     * takes, and each 128 KiB is at most a raw block: 1/1024 and 1 KiB are far
-     * above both, however the content is cut. */
-    size_t extra = len / 1024 + 1 * KIB;
+    /* At worst all is raw blocks. With the smallest window a block is 1 KiB and
+     * costs 3 bytes; a segment is at least 64 KiB, and the ten pieces that its
+     * seam may take cost 3 bytes each. 1/256 is above the sum of both, and
+     * 1 KiB above what header, checksum and a short content take. */
+    size_t extra = len / 256 + 1 * KIB;
 
     return len > SIZE_MAX - extra ? 0 : len + extra;
 }
@@ -281,12 +282,15 @@ int segzstd_compress(void *dst, size_t dst_len, size_t *written,
     segzstd_executor *ex;
     segzstd_cache *cache;
     segzstd_cache_stats stats = SEGZSTD_CACHE_STATS_INIT;
-    int error = segzstd__options_read_stream(&options, given, NULL);
+    int error = segzstd__options_copy_stream(&options, given);
 
     if (error != 0)
         return error;
     options.size = len;
     options.size_is_certain = 1;
+    error = segzstd_stream_options_check(&options, NULL);
+    if (error != 0)
+        return error;
     cache_options.workers = threads;
     error = segzstd_cache_new(&cache, &cache_options);
     if (error != 0)

@@ -3,8 +3,8 @@
  */
 #include "input.h"
 
-/* The bytes begin on a cache line of their own. */
-#define EXTENT_HEADER_BYTES 128
+/* Most for one call of a reader, so that a job that is canceled ends soon. */
+#define READ_BYTES (256 * KIB)
 
 static_assert(sizeof(struct segzstd__extent) <= EXTENT_HEADER_BYTES,
               "the extent fits in front of its bytes");
@@ -77,13 +77,16 @@ void segzstd__extent_write(struct segzstd__extent *extent, const void *src,
 }
 
 int segzstd__reader_fill(const struct segzstd__reader *reader, uint64_t pos,
-                         uint8_t *dst, size_t len)
+                         uint8_t *dst, size_t len, const _Atomic bool *canceled)
 {
     uint64_t offset = pos - reader->pos;
 
     while (len != 0) {
-        int64_t n = reader->read(reader->arg, offset, dst, len);
+        int64_t n;
 
+        if (atomic_load_explicit(canceled, memory_order_relaxed))
+            return SEGZSTD_ERR_CANCELED;
+        n = reader->read(reader->arg, offset, dst, min_size(len, READ_BYTES));
         if (n <= 0 || (uint64_t)n > len)
             return SEGZSTD_ERR_READ;
         offset += (uint64_t)n;

@@ -12,6 +12,9 @@
 
 #include "common.h"
 
+/* In front of an extent's own bytes, which begin on a cache line. */
+#define EXTENT_HEADER_BYTES ((size_t)128)
+
 struct segzstd__extent {
     unsigned refs;           /* owner only */
     uint64_t pos;            /* content position of base[0] */
@@ -58,9 +61,10 @@ struct segzstd__reader {
 
 /*
  * Reads all of [pos, pos + len) into dst, across short reads. On any thread.
- * Returns 0 or SEGZSTD_ERR_READ.
+ * Returns 0, SEGZSTD_ERR_READ, or SEGZSTD_ERR_CANCELED if *canceled was seen.
  */
 int segzstd__reader_fill(const struct segzstd__reader *reader, uint64_t pos,
-                         uint8_t *dst, size_t len);
+                         uint8_t *dst, size_t len,
+                         const _Atomic bool *canceled);
 
 #endif /* SEGZSTD_INPUT_H */

@@ -81,7 +81,7 @@ static int read_input(const struct segzstd_job *job)
     if (job->reader == NULL || job->read_len == 0)
         return 0;
     return segzstd__reader_fill(job->reader, pos, job->content - job->read_back,
-                                job->read_len);
+                                job->read_len, &job->shared->canceled);
 }
 
 /* ---- a piece of a run ---- */

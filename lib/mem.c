@@ -69,18 +69,25 @@ static void raise_peak(struct segzstd__mem *mem, uint64_t used)
         ;
 }
 
+/* Takes `size` from the budget. Returns what is used then, or 0 if the budget is
+ * exceeded, and nothing is taken. */
+static uint64_t reserve(struct segzstd__mem *mem, size_t size)
+{
+    uint64_t before =
+        atomic_fetch_add_explicit(&mem->used, size, memory_order_relaxed);
+
+    if (mem->budget == 0 || before + size <= mem->budget)
+        return before + size;
+    segzstd__mem_uncharge(mem, size);
+    return 0;
+}
+
 bool segzstd__mem_charge(struct segzstd__mem *mem, size_t size)
 {
-    uint64_t used =
-        atomic_fetch_add_explicit(&mem->used, size, memory_order_relaxed) +
-        size;
+    uint64_t used = reserve(mem, size);
 
-    if (mem->budget != 0 && used > mem->budget) {
-        segzstd__mem_uncharge(mem, size);
-        return false;
-    }
     raise_peak(mem, used);
-    return true;
+    return used != 0 || size == 0;
 }
 
 void segzstd__mem_uncharge(struct segzstd__mem *mem, size_t size)
@@ -104,14 +111,17 @@ void segzstd__mem_uncharge_tables(struct segzstd__mem *mem, size_t size)
 
 void *segzstd__mem_alloc(struct segzstd__mem *mem, size_t size)
 {
+    uint64_t used = reserve(mem, size);
     void *ptr;
 
     assert(size != 0);
-    if (!segzstd__mem_charge(mem, size))
+    if (used == 0)
         return NULL;
     ptr = mem->host.alloc(mem->host.opaque, size);
     if (ptr == NULL)
         segzstd__mem_uncharge(mem, size);
+    else
+        raise_peak(mem, used);
     return ptr;
 }
 
@@ -188,13 +198,16 @@ static size_t round_to_pages(size_t bytes)
 
 static void *alloc_mapped(struct segzstd__mem *mem, size_t bytes)
 {
+    uint64_t used = reserve(mem, bytes);
     void *ptr;
 
-    if (!segzstd__mem_charge(mem, bytes))
+    if (used == 0)
         return NULL;
     ptr = map_huge(bytes);
     if (ptr == NULL)
         segzstd__mem_uncharge(mem, bytes);
+    else
+        raise_peak(mem, used);
     return ptr;
 }
 

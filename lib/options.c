@@ -100,14 +100,20 @@ static void complete(segzstd_stream_options *o)
     o->history_bytes = size_or_none(o->history_bytes, HISTORY_BYTES_DEFAULT);
 }
 
+int segzstd__options_copy_stream(segzstd_stream_options *options,
+                                 const segzstd_stream_options *given)
+{
+    *options = (segzstd_stream_options)SEGZSTD_STREAM_OPTIONS_INIT;
+    return given == NULL ? 0 : read_struct(options, sizeof(*options), given);
+}
+
 int segzstd__options_read_stream(segzstd_stream_options *options,
                                  const segzstd_stream_options *given,
                                  const char **field)
 {
     const char *fault = NULL;
 
-    *options = (segzstd_stream_options)SEGZSTD_STREAM_OPTIONS_INIT;
-    if (given != NULL && read_struct(options, sizeof(*options), given) != 0)
+    if (segzstd__options_copy_stream(options, given) != 0)
         fault = "struct_size";
     if (fault == NULL)
         fault = find_fault(options);

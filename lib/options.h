@@ -15,8 +15,12 @@
 int segzstd__options_read_cache(segzstd_cache_options *options,
                                 const segzstd_cache_options *given);
 
+int segzstd__options_copy_stream(segzstd_stream_options *options,
+                                 const segzstd_stream_options *given);
+
 /* The same, and checks and completes the values: no field that has a default is
- * 0 afterwards, except where 0 is a value. */
+ * 0 afterwards, except where 0 is a value. *field (may be NULL) is the name of
+ * the first one at fault, or NULL. */
 int segzstd__options_read_stream(segzstd_stream_options *options,
                                  const segzstd_stream_options *given,
                                  const char **field);

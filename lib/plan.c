@@ -3,6 +3,8 @@
  */
 #include "plan.h"
 
+#include "input.h"
+
 /* Window_Log floor of the format: RFC 8878, section 3.1.1.1.2. */
 #define WINDOW_LOG_MIN 10
 
@@ -106,18 +108,22 @@ uint64_t segzstd__plan_keep(int level, size_t overlap, uint64_t waiting,
 
 size_t segzstd__plan_extent_bytes(uint64_t left, uint64_t run_bytes, size_t max)
 {
-    /* Growth in few steps, since each step beyond the first job costs a
-     * segment of its own. 64 KiB leaps to 1 MiB so that the response of
-     * unknown length that most servers send fits into one. */
-    static const size_t steps[] = {16 * KIB, 64 * KIB, 1 * MIB, 4 * MIB,
-                                   16 * MIB};
+    /*
+     * Growth in few steps, since each step beyond the first job costs a segment
+     * of its own. What does not make a block is moved to the next step for the
+     * price of a copy; from there it leaps to 1 MiB, so that the response of
+     * unknown length that most servers send fits into one. With the history in
+     * front, 16 KiB make the 48 KiB that an event stream has at rest.
+     */
+    static const size_t steps[] = {16 * KIB, 48 * KIB, 128 * KIB,
+                                   1 * MIB,  4 * MIB,  16 * MIB};
     size_t bytes = max;
 
     if (left != SEGZSTD_SIZE_UNKNOWN && left != 0)
         return (size_t)min_u64(max_u64(left, steps[0]), max);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        if (run_bytes < steps[i]) {
-            bytes = steps[i];
+        if (run_bytes < steps[i] - EXTENT_HEADER_BYTES) {
+            bytes = steps[i] - EXTENT_HEADER_BYTES;
             break;
         }
     }

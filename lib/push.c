@@ -225,14 +225,23 @@ static int check_push(struct segzstd_stream *stream, const void *src,
     return 0;
 }
 
-static int apply_op(struct segzstd_stream *stream, segzstd_op op)
+/* True if `len` more bytes and the end would break the promised size. */
+static bool ends_wrong(const struct segzstd_stream *stream, uint64_t len,
+                       segzstd_op op)
 {
     const segzstd_stream_options *o = &stream->options;
+
+    return op == SEGZSTD_END && o->size_is_certain &&
+           stream->pos_in + len != o->size;
+}
+
+static int apply_op(struct segzstd_stream *stream, segzstd_op op)
+{
     struct segzstd__segment *tail = segzstd__stream_tail(stream);
 
     if (op == SEGZSTD_CONTINUE)
         return 0;
-    if (op == SEGZSTD_END && o->size_is_certain && stream->pos_in != o->size)
+    if (ends_wrong(stream, 0, op))
         return fail_size(stream);
     stream->pos_flush = stream->pos_in;
     if (op == SEGZSTD_END) {
@@ -279,6 +288,19 @@ static void append_closed(struct segzstd_stream *stream,
     stream->history = NULL;
 }
 
+/* For pushes that take all or nothing. */
+static int check_whole_push(struct segzstd_stream *stream, const void *src,
+                            uint64_t len, segzstd_op op)
+{
+    int error = check_push(stream, src, len, op);
+
+    if (error != 0)
+        return error;
+    if (window_room(stream) == 0)
+        return SEGZSTD_ERR_AGAIN;
+    return ends_wrong(stream, len, op) ? fail_size(stream) : 0;
+}
+
 /* What a reference needs, got before anything is changed. */
 struct loan {
     struct segzstd__segment *segment;
@@ -319,7 +341,7 @@ static void borrow(struct segzstd_stream *stream, struct loan *loan,
 int segzstd_stream_push_ref(segzstd_stream *stream, const void *src, size_t len,
                             segzstd_op op, segzstd_release release, void *arg)
 {
-    int error = check_push(stream, src, len, op);
+    int error = check_whole_push(stream, src, len, op);
     bool alone = stream->pos_in == 0 && op == SEGZSTD_END && len != 0;
     uint64_t before = stream->pos_in;
     size_t copied = 0;
@@ -327,8 +349,6 @@ int segzstd_stream_push_ref(segzstd_stream *stream, const void *src, size_t len,
 
     if (error != 0)
         return error;
-    if (window_room(stream) == 0)
-        return SEGZSTD_ERR_AGAIN;
     error = get_loan(stream, &loan);
     if (error != 0)
         return error;
@@ -353,16 +373,13 @@ int segzstd_stream_push_reader(segzstd_stream *stream, segzstd_read read,
                                segzstd_release release, void *arg)
 {
     struct segzstd_cache *cache = stream->cache;
-    int error = check_push(stream, stream, len, op);
+    int error = read == NULL ? SEGZSTD_ERR_INVALID
+                             : check_whole_push(stream, stream, len, op);
     struct segzstd__segment *segment;
     struct segzstd__reader *reader;
 
     if (error != 0)
         return error;
-    if (read == NULL)
-        return SEGZSTD_ERR_INVALID;
-    if (window_room(stream) == 0)
-        return SEGZSTD_ERR_AGAIN;
     if (len == 0) {
         if (release != NULL)
             release(arg);

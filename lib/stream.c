@@ -133,16 +133,25 @@ void segzstd__stream_fix_header(struct segzstd_stream *s)
 {
     const segzstd_stream_options *o = &s->options;
     struct segzstd__frame_header *header = &s->shared.header;
+    size_t segment = o->segment_bytes;
     bool known = s->ended && !s->wrong_size;
-    uint64_t size = known ? s->pos_in : o->size;
-    bool certain = known || o->size_is_certain;
+    uint64_t size;
+    bool certain;
 
     if (s->header_fixed)
         return;
+    /* With fixed segmentation the frame must not depend on whether the end was
+     * known by the time of the first job; that of an only segment waits for
+     * it. */
+    if (segment != 0 && s->pos_in > segment)
+        known = false;
+    size = known ? s->pos_in : o->size;
+    certain = known || o->size_is_certain;
     header->content_size = certain ? size : SEGZSTD_SIZE_UNKNOWN;
     header->window_log = segzstd__plan_window_log(
         o->level, o->window_log,
-        size == SEGZSTD_SIZE_UNKNOWN ? size : max_u64(size, s->pos_in),
+        size == SEGZSTD_SIZE_UNKNOWN || segment != 0 ? size
+                                                     : max_u64(size, s->pos_in),
         certain);
     s->header_fixed = true;
     s->stats.window_log = header->window_log;
