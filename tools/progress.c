@@ -124,11 +124,11 @@ static void show(struct progress *progress, const char *text)
     else
         snprintf(line, sizeof(line), "%.*s", (int)columns - 1, text);
     width = strlen(line);
+    cleanup_line_open(true);
     fprintf(stderr, "\r%s%*s", line,
             width < progress->width ? (int)(progress->width - width) : 0, "");
     fflush(stderr);
     progress->width = width;
-    cleanup_line_open(true);
 }
 
 void progress_update(struct progress *progress, uint64_t now_ns, uint64_t total,
