@@ -22,6 +22,9 @@ struct segzstd__segment *segzstd__stream_tail(struct segzstd_stream *stream)
     return segzstd__segment_of(stream->segments.prev);
 }
 
+/* What an extent holds when there is no memory for what it should hold. */
+#define LEAST_EXTENT_BYTES (16 * KIB - EXTENT_HEADER_BYTES)
+
 /* ---- extents for copied bytes ---- */
 
 /* Content that came since an encoder was last lost: small for a stream that
@@ -84,35 +87,40 @@ static struct segzstd__extent *new_extent(struct segzstd_stream *stream,
     return extent;
 }
 
-/* Moves the tail's bytes to a larger extent, if it should have one. */
-static int grow_tail(struct segzstd_stream *stream,
-                     struct segzstd__segment *tail, bool *grown)
+/* Moves the tail's bytes to a larger extent, if it should have one and there is
+ * memory for it. */
+static bool grow_tail(struct segzstd_stream *stream,
+                      struct segzstd__segment *tail)
 {
     struct segzstd__extent *old = tail->extent;
     size_t carry = (size_t)(tail->start - old->pos);
     size_t wanted = wanted_bytes(stream, tail->start);
     struct segzstd__extent *extent;
 
-    *grown = false;
     if (carry + wanted <= old->cap)
-        return 0;
+        return false;
     extent = new_extent(stream, NULL, old->pos, 0, carry + wanted);
     if (extent == NULL)
-        return SEGZSTD_ERR_NOMEM;
+        return false;
     segzstd__extent_write(extent, old->base, old->len);
     segzstd__extent_unref(old, stream->cache);
     tail->extent = extent;
-    *grown = true;
-    return 0;
+    return true;
+}
+
+/* With fixed segmentation the overlap is part of the frame's definition. */
+static size_t least_carry(const struct segzstd_stream *stream)
+{
+    return segzstd__stream_is_fixed(stream)
+               ? stream->overlap
+               : min_size(stream->options.history_bytes, stream->overlap);
 }
 
 static size_t carry_bytes(const struct segzstd_stream *stream)
 {
     bool trickles = run_bytes(stream) <= stream->options.history_bytes;
 
-    if (trickles && !segzstd__stream_is_fixed(stream))
-        return min_size(stream->options.history_bytes, stream->overlap);
-    return stream->overlap;
+    return trickles ? least_carry(stream) : stream->overlap;
 }
 
 /* Opens a segment on an extent of its own, at the end of the content. */
@@ -129,6 +137,9 @@ static int open_segment(struct segzstd_stream *stream)
         return SEGZSTD_ERR_NOMEM;
     segment->extent = new_extent(stream, source, pos, carry_bytes(stream),
                                  wanted_bytes(stream, pos));
+    if (segment->extent == NULL)
+        segment->extent = new_extent(stream, source, pos, least_carry(stream),
+                                     LEAST_EXTENT_BYTES);
     if (segment->extent == NULL) {
         segzstd__segment_free(segment, stream->cache);
         return SEGZSTD_ERR_NOMEM;
@@ -146,17 +157,12 @@ static int open_segment(struct segzstd_stream *stream)
 static int ensure_tail(struct segzstd_stream *stream)
 {
     struct segzstd__segment *tail = segzstd__stream_tail(stream);
-    bool grown = false;
 
     if (tail != NULL && tail->open) {
         if (tail->extent->len < tail->extent->cap)
             return 0;
-        if (may_move(tail)) {
-            int error = grow_tail(stream, tail, &grown);
-
-            if (error != 0 || grown)
-                return error;
-        }
+        if (may_move(tail) && grow_tail(stream, tail))
+            return 0;
     }
     return open_segment(stream);
 }

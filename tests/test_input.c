@@ -105,6 +105,8 @@ static void init_source(struct source *source, size_t most)
     source->most = most;
 }
 
+static const _Atomic bool not_canceled = false;
+
 static void test_reader_fill__short_reads__are_put_together(void **state)
 {
     static const size_t most[] = {1, 7, 100, 1000};
@@ -118,8 +120,9 @@ static void test_reader_fill__short_reads__are_put_together(void **state)
 
         init_source(&source, most[i]);
         memset(dst, 0, sizeof(dst));
-        assert_int_equal(
-            segzstd__reader_fill(&reader, 77777 + 50, dst + 1, 300), 0);
+        assert_int_equal(segzstd__reader_fill(&reader, 77777 + 50, dst + 1, 300,
+                                              &not_canceled),
+                         0);
         assert_memory_equal(dst + 1, source.content + 50, 300);
         assert_int_equal(dst[0], 0);
         assert_int_equal(dst[301], 0);
@@ -135,7 +138,8 @@ static void test_reader_fill__nothing__calls_nobody(void **state)
 
     (void)state;
     init_source(&source, 1);
-    assert_int_equal(segzstd__reader_fill(&reader, 10, &dst, 0), 0);
+    assert_int_equal(segzstd__reader_fill(&reader, 10, &dst, 0, &not_canceled),
+                     0);
     assert_int_equal(source.calls, 0);
 }
 
@@ -155,10 +159,27 @@ static void test_reader_fill__end_failure_or_lie__is_an_error(void **state)
         init_source(&source, 50);
         source.odd_call = 2;
         source.odd = odd[i];
-        assert_int_equal(segzstd__reader_fill(&reader, 0, dst, sizeof(dst)),
-                         SEGZSTD_ERR_READ);
+        assert_int_equal(
+            segzstd__reader_fill(&reader, 0, dst, sizeof(dst), &not_canceled),
+            SEGZSTD_ERR_READ);
         assert_int_equal(source.calls, 2);
     }
+}
+
+/* Seen before the next read, not only at the end. */
+static void test_reader_fill__canceled__reads_no_more(void **state)
+{
+    static const _Atomic bool canceled = true;
+    struct source source;
+    const struct segzstd__reader reader = {1, 0, read_source, NULL, &source};
+    unsigned char dst[300];
+
+    (void)state;
+    init_source(&source, 50);
+    assert_int_equal(
+        segzstd__reader_fill(&reader, 0, dst, sizeof(dst), &canceled),
+        SEGZSTD_ERR_CANCELED);
+    assert_int_equal(source.calls, 0);
 }
 
 int main(void)
@@ -170,6 +191,7 @@ int main(void)
         cmocka_unit_test(test_reader_fill__short_reads__are_put_together),
         cmocka_unit_test(test_reader_fill__nothing__calls_nobody),
         cmocka_unit_test(test_reader_fill__end_failure_or_lie__is_an_error),
+        cmocka_unit_test(test_reader_fill__canceled__reads_no_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
