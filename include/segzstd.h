@@ -551,7 +551,8 @@ SEGZSTD_API unsigned segzstd_stream_jobs_out(const segzstd_stream *stream);
  * For overload: writes input that waits, and that no job has, as raw blocks, at
  * once, on this thread; it costs a copy and no encoder. At most `max_bytes` of
  * it. Input of a reader is left alone.
- * *stored (may be NULL) is how many content bytes were stored.
+ * *stored (may be NULL) is how many content bytes were stored, also where
+ * memory for more of them was not to be had.
  * Returns 0, SEGZSTD_ERR_NOMEM or the stream's fatal error.
  */
 SEGZSTD_API int segzstd_stream_store(segzstd_stream *stream, size_t max_bytes,

@@ -539,9 +539,11 @@ static uint64_t push_or_store(struct drive *d, const unsigned char *content,
         if (rc == 0 && d->job_count > 0)
             rc = drive_run_one(d);
         assert_true(rc == 0 || rc == SEGZSTD_ERR_NOMEM);
-        if (rc != 0)
-            assert_int_equal(segzstd_stream_store(d->stream, SIZE_MAX, &stored),
-                             0);
+        /* it needs memory for output while the input is still there */
+        if (rc != 0) {
+            rc = segzstd_stream_store(d->stream, SIZE_MAX, &stored);
+            assert_true(rc == 0 || (rc == SEGZSTD_ERR_NOMEM && stored > 0));
+        }
         total += stored;
         drive_read(d);
         assert_true(d->taken > taken_before || total > total_before);
