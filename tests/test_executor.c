@@ -591,6 +591,8 @@ static void test_compress__anything_refused__is_told(void **state)
     (void)state;
     options.level = 1000;
     assert_int_equal(compress_text(&options, 1), SEGZSTD_ERR_INVALID);
+    options.struct_size = 3;
+    assert_int_equal(compress_text(&options, 1), SEGZSTD_ERR_INVALID);
     assert_int_equal(compress_text(NULL, 1025), SEGZSTD_ERR_INVALID);
     plan.create_fault = 2;
     assert_int_equal(compress_text(NULL, 2), SEGZSTD_ERR_THREAD);

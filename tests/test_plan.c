@@ -227,7 +227,7 @@ static void expect_steps(uint64_t left, size_t max)
     for (uint64_t run = 0; run < (uint64_t)1 << 40; run += 1 + run / 5) {
         size_t n = segzstd__plan_extent_bytes(left, run, max);
 
-        assert_true(n >= before && n <= max && n >= min_size(max, 16 * KIB));
+        assert_true(n >= before && n <= max && n >= min_size(max, 8 * KIB));
         assert_true(n > run || n == max || run >= 16 * MIB);
         before = n;
     }
@@ -245,9 +245,9 @@ static void test_extent_bytes__unknown_or_used_up__grow_with_the_run(
         expect_steps(SEGZSTD_SIZE_UNKNOWN, max[i]);
         expect_steps(0, max[i]);
     }
-    assert_int_equal(
-        segzstd__plan_extent_bytes(SEGZSTD_SIZE_UNKNOWN, 0, 16 * MIB),
-        16 * KIB);
+    /* ten thousand event streams have one of these each */
+    assert_true(segzstd__plan_extent_bytes(SEGZSTD_SIZE_UNKNOWN, 0, 16 * MIB) <=
+                16 * KIB);
 }
 
 int main(void)
