@@ -201,7 +201,8 @@ typedef struct segzstd_cache_options {
 
     /* Upper bound, in bytes, of all memory of the cache and its streams. When
      * it is reached idle memory is released first, then calls are refused with
-     * SEGZSTD_ERR_NOMEM. 0: no bound. */
+     * SEGZSTD_ERR_NOMEM. Copied input is refused when seven eighths are in use,
+     * so that there is room for the output that makes room. 0: no bound. */
     uint64_t byte_budget;
 
     segzstd_retention retention;

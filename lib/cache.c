@@ -27,6 +27,9 @@
 /* Jobs out for each worker, see segzstd__cache_job_out(). */
 #define JOBS_PER_WORKER 2
 
+/* The part of the byte budget that input may not take. */
+#define OUTPUT_SHARE 8
+
 static unsigned count_cpus(void)
 {
     long n;
@@ -359,6 +362,20 @@ void *segzstd__cache_alloc(struct segzstd_cache *cache, size_t bytes)
 void segzstd__cache_free(struct segzstd_cache *cache, void *ptr, size_t bytes)
 {
     segzstd__mem_free(&cache->mem, ptr, bytes);
+}
+
+bool segzstd__cache_has_room(struct segzstd_cache *cache, size_t bytes)
+{
+    uint64_t budget = cache->mem.budget;
+    uint64_t most = budget - budget / OUTPUT_SHARE;
+
+    if (budget == 0)
+        return true;
+    do {
+        if (atomic_load(&cache->mem.used) + bytes <= most)
+            return true;
+    } while (segzstd__cache_reclaim(cache));
+    return false;
 }
 
 void *segzstd__cache_get_block(struct segzstd_cache *cache, size_t *bytes)

@@ -82,6 +82,13 @@ void *segzstd__cache_get_block(struct segzstd_cache *cache, size_t *bytes);
 void segzstd__cache_put_block(struct segzstd_cache *cache, void *block,
                               size_t bytes);
 
+/*
+ * True if `bytes` more of input leave enough of the budget for the output that
+ * will have to be made of it; gives idle memory back before it says no. Without
+ * such a rule input could fill the budget, and no stream could go on.
+ */
+bool segzstd__cache_has_room(struct segzstd_cache *cache, size_t bytes);
+
 /* Frees everything idle, and held encoders too. True if that was anything. */
 bool segzstd__cache_reclaim(struct segzstd_cache *cache);
 

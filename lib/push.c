@@ -75,6 +75,8 @@ static struct segzstd__extent *new_extent(struct segzstd_stream *stream,
         carry = 0;
     else
         carry = min_size(carry, source->len);
+    if (!segzstd__cache_has_room(stream->cache, carry + content))
+        return NULL;
     extent = segzstd__extent_new(stream->cache, pos, carry, content);
     if (extent == NULL)
         return NULL;
