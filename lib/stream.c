@@ -1,21 +1,14 @@
 /*
- * stream.c - the owner's side: giving out jobs, taking them back, and the output
- * in order. How content comes in is in push.c.
+ * stream.c - the owner's side: a stream's life, the output in order, jobs that
+ * come back. How content comes in is in push.c, how jobs are made in poll.c.
  */
 #include "stream.h"
 
 #include "plan.h"
 
-/* Content of one raw block that store writes: a chunk of 64 KiB holds it. */
-#define STORE_BLOCK_BYTES (32 * KIB)
-
-/* The first job of a stream is short, so that its first bytes leave early. */
-#define FIRST_JOB_BYTES BLOCK_BYTES_MAX
-
 /* ---- new and free ---- */
 
-/* The overlap before a part of about that many bytes. */
-static size_t choose_overlap(const struct segzstd_stream *s, uint64_t part)
+size_t segzstd__stream_overlap(const struct segzstd_stream *s, uint64_t part)
 {
     const segzstd_stream_options *o = &s->options;
 
@@ -36,7 +29,8 @@ static void init_limits(struct segzstd_stream *s)
     s->max_jobs = o->max_jobs != 0 ? o->max_jobs : s->cache->workers;
     s->input_max = o->input_bytes;
     s->extent_max = 2 * o->input_bytes;
-    s->overlap = choose_overlap(s, segment != 0 ? segment : s->extent_max);
+    s->overlap =
+        segzstd__stream_overlap(s, segment != 0 ? segment : s->extent_max);
     if (segment != 0) {
         /* one for each job, and one to tell that the last is not the end */
         size_t n = min_size((size_t)s->max_jobs + 1, SIZE_MAX / 8 / segment);
@@ -254,18 +248,12 @@ void segzstd__stream_advance(struct segzstd_stream *s)
         end_frame(s);
 }
 
-static bool is_first(const struct segzstd_stream *s,
-                     const struct segzstd__segment *seg)
-{
-    return seg->link.prev == &s->segments;
-}
-
-/* Output of a segment has come; the segment's `fed` is up to date. */
-static void took_output(struct segzstd_stream *s, struct segzstd__segment *seg,
-                        struct segzstd__buf *out)
+void segzstd__stream_took_output(struct segzstd_stream *s,
+                                 struct segzstd__segment *seg,
+                                 struct segzstd__buf *out)
 {
     s->stats.bytes_out += out->len;
-    if (!is_first(s, seg))
+    if (!segzstd__stream_is_first(s, seg))
         s->behind += out->len;
     segzstd__buf_append(&seg->out, out);
     /* A checksum needs the bytes until it is their turn. */
@@ -273,292 +261,6 @@ static void took_output(struct segzstd_stream *s, struct segzstd__segment *seg,
         !is_only(s, seg) && seg->link.next != &s->segments)
         segzstd__segment_drop_input(seg, s->cache);
     segzstd__stream_advance(s);
-}
-
-/* ---- choosing a job ---- */
-
-/* Too much output waits already. The first segment is only held back by what
- * can be read, or nothing would ever be. */
-static bool is_held_back(const struct segzstd_stream *s,
-                         const struct segzstd__segment *seg)
-{
-    uint64_t unread = s->ready.len + (is_first(s, seg) ? 0 : s->behind);
-
-    return unread >= s->options.output_bytes;
-}
-
-/* Content that is to be compressed now, whole blocks or not. */
-static bool is_due(const struct segzstd_stream *s,
-                   const struct segzstd__segment *seg)
-{
-    return !seg->open || s->pos_flush > seg->fed;
-}
-
-/* With fixed segmentation, where the segment must end; else its end. */
-static uint64_t grid_end(const struct segzstd_stream *s,
-                         const struct segzstd__segment *seg)
-{
-    size_t segment = s->options.segment_bytes;
-
-    return segment == 0 ? seg->end : min_u64(seg->end, seg->start + segment);
-}
-
-static bool is_runnable(const struct segzstd_stream *s,
-                        const struct segzstd__segment *seg)
-{
-    if (seg->job_out || seg->end == seg->fed || is_held_back(s, seg))
-        return false;
-    if (is_due(s, seg))
-        return true;
-    /* Not at the very end of a segment: what follows decides whether it is the
-     * last, and an only segment is compressed in another way. */
-    if (segzstd__stream_is_fixed(s))
-        return seg->end - seg->start > s->options.segment_bytes;
-    return seg->end - seg->fed >= BLOCK_BYTES_MAX;
-}
-
-static struct segzstd__segment *find_runnable(const struct segzstd_stream *s)
-{
-    struct segzstd__link *link;
-
-    for (link = s->segments.next; link != &s->segments; link = link->next)
-        if (is_runnable(s, segzstd__segment_of(link)))
-            return segzstd__segment_of(link);
-    return NULL;
-}
-
-/* The segment with the most content that no job has. */
-static struct segzstd__segment *find_longest(const struct segzstd_stream *s)
-{
-    struct segzstd__segment *longest = NULL;
-    struct segzstd__link *link;
-
-    for (link = s->segments.next; link != &s->segments; link = link->next) {
-        struct segzstd__segment *seg = segzstd__segment_of(link);
-
-        if (longest == NULL ||
-            segzstd__segment_waiting(seg) > segzstd__segment_waiting(longest))
-            longest = seg;
-    }
-    return longest;
-}
-
-/* A cut in a segment for another encoder. */
-struct cut {
-    struct segzstd__segment *segment;
-    uint64_t pos; /* 0: nowhere */
-    size_t overlap;
-};
-
-/* The cut that is best for `idle` more encoders. */
-static struct cut find_cut(const struct segzstd_stream *s, unsigned idle)
-{
-    struct cut cut = {find_longest(s), 0, 0};
-    uint64_t waiting, keep;
-
-    if (cut.segment == NULL || idle == 0 || segzstd__stream_is_fixed(s) ||
-        s->ready.len + s->behind >= s->options.output_bytes)
-        return cut;
-    waiting = segzstd__segment_waiting(cut.segment);
-    cut.overlap = choose_overlap(s, waiting / (idle + 1));
-    keep = segzstd__plan_keep(s->options.level, cut.overlap, waiting, idle);
-    if (keep != 0)
-        cut.pos = cut.segment->taken + keep;
-    return cut;
-}
-
-/* Cuts for a worker that is idle. *seg is NULL if that is not worth it. */
-static int split_for_idle(struct segzstd_stream *s,
-                          struct segzstd__segment **seg)
-{
-    unsigned idle = segzstd__cache_idle_workers(s->cache);
-    struct segzstd__tally tally = {.splits = 1};
-    struct cut cut;
-
-    if (idle > s->max_jobs - s->jobs_out)
-        idle = s->max_jobs - s->jobs_out;
-    cut = find_cut(s, idle);
-    *seg = NULL;
-    if (cut.pos == 0)
-        return 0;
-    *seg = segzstd__segment_split(cut.segment, s->cache, cut.pos);
-    if (*seg == NULL)
-        return SEGZSTD_ERR_NOMEM;
-    (*seg)->overlap = cut.overlap;
-    s->stats.splits++;
-    segzstd__cache_count(s->cache, &tally);
-    return 0;
-}
-
-/* ---- making a job ---- */
-
-/* The whole content is there, and one call of libzstd is right for it. */
-static bool fits_one_call(const struct segzstd_stream *s,
-                          const struct segzstd__segment *seg)
-{
-    size_t most = segzstd__stream_is_fixed(s) ? s->options.segment_bytes
-                                              : s->shared.slice_bytes;
-
-    return s->ended && !s->wrong_size && seg->fed == 0 &&
-           seg->end == s->pos_in && seg->end <= most;
-}
-
-/* Where the next job of the segment ends. With fixed segmentation a job is all
- * of what is left to the next cut. */
-static uint64_t job_end(const struct segzstd_stream *s,
-                        const struct segzstd__segment *seg)
-{
-    uint64_t bytes = grid_end(s, seg) - seg->fed;
-    uint64_t blocks = bytes - bytes % BLOCK_BYTES_MAX;
-    size_t most = s->shared.slice_bytes;
-
-    if (segzstd__stream_is_fixed(s))
-        return seg->fed + bytes;
-    if (seg->fed == 0)
-        most = min_size(most, FIRST_JOB_BYTES);
-    /* a short rest joins the last job */
-    if (!seg->open && bytes <= most + most / 8)
-        return seg->fed + bytes;
-    if (s->pos_flush > seg->fed + blocks)
-        blocks = s->pos_flush - seg->fed;
-    return seg->fed + min_u64(blocks, most);
-}
-
-/*
- * Gives a segment of a reader its extent: from the prefix on, as far as the
- * content goes or an extent may. The bytes are still to be read.
- */
-static int make_read_extent(struct segzstd_stream *s,
-                            struct segzstd__segment *seg)
-{
-    size_t prefix =
-        (size_t)min_u64(seg->overlap, seg->start - seg->reader->pos);
-    size_t content =
-        (size_t)min_u64(grid_end(s, seg) - seg->start,
-                        max_size(s->extent_max, s->options.segment_bytes));
-
-    seg->extent = segzstd__extent_new(s->cache, seg->start, prefix, content);
-    return seg->extent == NULL ? SEGZSTD_ERR_NOMEM : 0;
-}
-
-/* The extent of a reader's segment is full: goes on in a new segment, with the
- * last bytes of this one in front. */
-static int roll_read_extent(struct segzstd_stream *s,
-                            struct segzstd__segment **seg)
-{
-    struct segzstd__segment *old = *seg, *rest;
-    size_t carry = min_size(s->overlap, old->extent->len);
-    size_t content = (size_t)min_u64(old->end - old->fed, s->extent_max);
-    struct segzstd__extent *extent =
-        segzstd__extent_new(s->cache, old->fed, carry, content);
-
-    if (extent == NULL)
-        return SEGZSTD_ERR_NOMEM;
-    rest = segzstd__segment_split(old, s->cache, old->fed);
-    if (rest == NULL) {
-        segzstd__extent_unref(extent, s->cache);
-        return SEGZSTD_ERR_NOMEM;
-    }
-    if (carry != 0)
-        segzstd__extent_write(
-            extent, old->extent->base + old->extent->len - carry, carry);
-    rest->extent = extent;
-    *seg = rest;
-    segzstd__stream_advance(s);
-    return 0;
-}
-
-/* Cuts what does not belong to the next job's segment, and finds memory for
- * what a job will read. May replace *seg by the segment that follows it. */
-static int prepare(struct segzstd_stream *s, struct segzstd__segment **seg)
-{
-    uint64_t end = grid_end(s, *seg);
-    bool cut = end < (*seg)->end;
-    int error = 0;
-
-    /* flushed where it ends: what is pushed next must not join it */
-    if (segzstd__stream_is_fixed(s) && (*seg)->open &&
-        end - (*seg)->start == s->options.segment_bytes)
-        cut = true;
-    if (cut && segzstd__segment_split(*seg, s->cache, end) == NULL)
-        return SEGZSTD_ERR_NOMEM;
-    if ((*seg)->reader == NULL)
-        return 0;
-    if ((*seg)->extent == NULL)
-        error = make_read_extent(s, *seg);
-    else if ((*seg)->fed == segzstd__extent_cap_end((*seg)->extent))
-        error = roll_read_extent(s, seg);
-    return error;
-}
-
-static void fill_job(struct segzstd_stream *s, struct segzstd__segment *seg)
-{
-    struct segzstd_job *job = &seg->job;
-    struct segzstd__extent *extent = seg->extent;
-    uint64_t end, have = segzstd__extent_end(extent);
-    uint64_t cap_end = segzstd__extent_cap_end(extent);
-
-    segzstd__stream_fix_header(s);
-    memset(job, 0, sizeof(*job));
-    job->stream = s;
-    job->shared = &s->shared;
-    job->zstd_error = "";
-    job->whole = fits_one_call(s, seg);
-    end = job->whole ? seg->end : min_u64(job_end(s, seg), cap_end);
-    job->from = seg->fed;
-    job->content = segzstd__extent_at(extent, seg->fed);
-    job->len = (size_t)(end - seg->fed);
-    job->len_max =
-        (size_t)((seg->open ? cap_end : min_u64(seg->end, cap_end)) - seg->fed);
-    job->prefix_len = segzstd__segment_prefix(seg, seg->fed);
-    job->last_of_run = !seg->open && end == seg->end;
-    job->claim = seg->claim;
-    seg->claim = (struct segzstd__claim){NULL, 0};
-    if (seg->reader != NULL && end > have) {
-        job->reader = seg->reader;
-        job->read_back = have < seg->fed ? (size_t)(seg->fed - have) : 0;
-        job->read_len = (size_t)(end - have);
-        assert(have <= seg->fed);
-    }
-    seg->taken = end;
-    seg->job_out = true;
-}
-
-/* A job of the segment, if the cache lets one more out. */
-static int give_job(struct segzstd_stream *s, struct segzstd__segment *seg,
-                    segzstd_job **out)
-{
-    int error;
-
-    if (!segzstd__cache_job_out(s->cache))
-        return 0;
-    error = prepare(s, &seg);
-    if (error != 0) {
-        segzstd__cache_job_back(s->cache);
-        return error;
-    }
-    fill_job(s, seg);
-    s->jobs_out++;
-    if (s->jobs_out > s->stats.jobs_peak)
-        s->stats.jobs_peak = s->jobs_out;
-    *out = &seg->job;
-    return 0;
-}
-
-int segzstd_stream_poll_job(segzstd_stream *s, segzstd_job **job)
-{
-    struct segzstd__segment *seg;
-    int error = 0;
-
-    *job = NULL;
-    if (s->error != 0)
-        return s->error;
-    if (s->jobs_out >= s->max_jobs)
-        return 0;
-    seg = find_runnable(s);
-    if (seg == NULL)
-        error = split_for_idle(s, &seg);
-    return seg == NULL ? error : give_job(s, seg, job);
 }
 
 /* ---- taking a job back ---- */
@@ -595,7 +297,7 @@ static void accept(struct segzstd_stream *s, struct segzstd__segment *seg)
     s->stats.bytes_done += job->len;
     if (job->whole)
         s->frame_done = true;
-    took_output(s, seg, &job->out);
+    segzstd__stream_took_output(s, seg, &job->out);
 }
 
 int segzstd_job_complete(segzstd_job *job)
@@ -628,87 +330,6 @@ int segzstd_job_complete(segzstd_job *job)
     return s->error != 0 ? s->error : error;
 }
 
-/* ---- store ---- */
-
-/* One raw block of up to `len` bytes at the segment's `fed`. */
-static int store_block(struct segzstd_stream *s, struct segzstd__segment *seg,
-                       size_t len)
-{
-    struct segzstd__buf out = {NULL, NULL, 0};
-    size_t header = seg->fed == 0 ? FRAME_HEADER_BYTES_MAX : 0;
-    uint8_t *p;
-    int error = segzstd__job_ensure_room(s->cache, &out,
-                                         header + BLOCK_HEADER_BYTES + len, 0);
-
-    if (error != 0)
-        return error;
-    segzstd__stream_fix_header(s);
-    p = segzstd__buf_tail(&out);
-    if (seg->fed == 0)
-        p += segzstd__frame_put_header(p, &s->shared.header);
-    segzstd__frame_put_block_header(p, BLOCK_RAW, len, false);
-    p += BLOCK_HEADER_BYTES;
-    memcpy(p, segzstd__extent_at(seg->extent, seg->fed), len);
-    p += len;
-    segzstd__buf_produced(&out, (size_t)(p - segzstd__buf_tail(&out)));
-    if (!seg->extent->borrowed)
-        s->waiting -= len;
-    seg->fed += len;
-    seg->taken = seg->fed;
-    s->stats.bytes_done += len;
-    s->stats.bytes_stored += len;
-    took_output(s, seg, &out);
-    return 0;
-}
-
-/* Block_Maximum_Size is the window if that is smaller; a frame's window is
- * never below that of its content, so only content counts. */
-static size_t store_bytes(const struct segzstd_stream *s,
-                          const struct segzstd__segment *seg, size_t most)
-{
-    size_t len = (size_t)min_u64(seg->end - seg->fed, STORE_BLOCK_BYTES);
-
-    len = min_size(len, (size_t)1 << s->shared.header.window_log);
-    return min_size(len, most);
-}
-
-static struct segzstd__segment *find_storable(const struct segzstd_stream *s)
-{
-    struct segzstd__link *link;
-
-    for (link = s->segments.next; link != &s->segments; link = link->next) {
-        struct segzstd__segment *seg = segzstd__segment_of(link);
-
-        if (!seg->job_out && seg->reader == NULL && seg->fed < seg->end)
-            return seg;
-    }
-    return NULL;
-}
-
-int segzstd_stream_store(segzstd_stream *s, size_t max_bytes, size_t *stored)
-{
-    struct segzstd__tally tally = {0};
-    struct segzstd__segment *seg;
-    int error = s->error;
-
-    while (error == 0 && tally.stored_bytes < max_bytes &&
-           (seg = find_storable(s)) != NULL) {
-        size_t len;
-
-        segzstd__stream_fix_header(s);
-        segzstd__cache_abandon(s->cache, &seg->claim);
-        len = store_bytes(s, seg, max_bytes - (size_t)tally.stored_bytes);
-        error = store_block(s, seg, len);
-        if (error == 0)
-            tally.stored_bytes += len;
-    }
-    tally.bytes_in = tally.stored_bytes;
-    segzstd__cache_count(s->cache, &tally);
-    if (stored != NULL)
-        *stored = (size_t)tally.stored_bytes;
-    return error;
-}
-
 /* ---- reading the output ---- */
 
 size_t segzstd_stream_peek(const segzstd_stream *s, segzstd_vec *vec,
@@ -732,13 +353,6 @@ void segzstd_stream_consume(segzstd_stream *s, size_t bytes)
 size_t segzstd_stream_ready_bytes(const segzstd_stream *s)
 {
     return s->ready.len;
-}
-
-int segzstd_stream_want_job(const segzstd_stream *s)
-{
-    if (s->error != 0 || s->jobs_out >= s->max_jobs)
-        return 0;
-    return find_runnable(s) != NULL || find_cut(s, 1).pos != 0;
 }
 
 int segzstd_stream_want_output(const segzstd_stream *s)

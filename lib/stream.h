@@ -53,6 +53,16 @@ struct segzstd__segment *segzstd__stream_tail(struct segzstd_stream *stream);
 /* Decides what the frame header says. Before the first job and first block. */
 void segzstd__stream_fix_header(struct segzstd_stream *stream);
 
+/* The overlap before a part of about that many bytes. */
+size_t segzstd__stream_overlap(const struct segzstd_stream *stream,
+                               uint64_t part);
+
+/* Output of a segment has come, and the segment's `fed` is up to date. May free
+ * the segment. */
+void segzstd__stream_took_output(struct segzstd_stream *stream,
+                                 struct segzstd__segment *segment,
+                                 struct segzstd__buf *out);
+
 /* Moves output of segments that are next to `ready`, frees those that are
  * finished, and ends the frame if that is due. */
 void segzstd__stream_advance(struct segzstd_stream *stream);
@@ -61,6 +71,13 @@ void segzstd__stream_advance(struct segzstd_stream *stream);
 static inline bool segzstd__stream_is_fixed(const struct segzstd_stream *stream)
 {
     return stream->options.segment_bytes != 0;
+}
+
+/* What the segment makes can be read at once. */
+static inline bool segzstd__stream_is_first(
+    const struct segzstd_stream *stream, const struct segzstd__segment *segment)
+{
+    return segment->link.prev == &stream->segments;
 }
 
 #endif /* SEGZSTD_STREAM_H */

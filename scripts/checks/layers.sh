@@ -10,14 +10,14 @@ rank_of() {
     list | version) echo 1 ;;
     error | mem | buf | frame | fse | pool) echo 2 ;;
     block | options) echo 3 ;;
-    seam | input | retain | plan) echo 4 ;;
-    encoder) echo 5 ;;
+    seam | input | retain) echo 4 ;;
+    encoder | plan) echo 5 ;;
     cache) echo 6 ;;
     dict) echo 7 ;;
     job) echo 8 ;;
     segment) echo 9 ;;
     stream) echo 10 ;;
-    push | executor) echo 11 ;;
+    push | poll | store | executor) echo 11 ;;
     *) echo "layers: $1 has no rank in $0" >&2 && return 1 ;;
     esac
 }

@@ -1,0 +1,303 @@
+/*
+ * poll.c - which job is next: the first segment that has work, or, for a worker
+ * that would be idle, a part of the longest one.
+ */
+#include "plan.h"
+#include "stream.h"
+
+/* The first job of a stream is short, so that its first bytes leave early. */
+#define FIRST_JOB_BYTES BLOCK_BYTES_MAX
+
+/* ---- choosing a job ---- */
+
+/* Too much output waits already. The first segment is only held back by what
+ * can be read, or nothing would ever be. */
+static bool is_held_back(const struct segzstd_stream *s,
+                         const struct segzstd__segment *seg)
+{
+    uint64_t unread =
+        s->ready.len + (segzstd__stream_is_first(s, seg) ? 0 : s->behind);
+
+    return unread >= s->options.output_bytes;
+}
+
+/* Content that is to be compressed now, whole blocks or not. */
+static bool is_due(const struct segzstd_stream *s,
+                   const struct segzstd__segment *seg)
+{
+    return !seg->open || s->pos_flush > seg->fed;
+}
+
+/* With fixed segmentation, where the segment must end; else its end. */
+static uint64_t grid_end(const struct segzstd_stream *s,
+                         const struct segzstd__segment *seg)
+{
+    size_t segment = s->options.segment_bytes;
+
+    return segment == 0 ? seg->end : min_u64(seg->end, seg->start + segment);
+}
+
+static bool is_runnable(const struct segzstd_stream *s,
+                        const struct segzstd__segment *seg)
+{
+    if (seg->job_out || seg->end == seg->fed || is_held_back(s, seg))
+        return false;
+    if (is_due(s, seg))
+        return true;
+    /* Not at the very end of a segment: what follows decides whether it is the
+     * last, and an only segment is compressed in another way. */
+    if (segzstd__stream_is_fixed(s))
+        return seg->end - seg->start > s->options.segment_bytes;
+    return seg->end - seg->fed >= BLOCK_BYTES_MAX;
+}
+
+static struct segzstd__segment *find_runnable(const struct segzstd_stream *s)
+{
+    struct segzstd__link *link;
+
+    for (link = s->segments.next; link != &s->segments; link = link->next)
+        if (is_runnable(s, segzstd__segment_of(link)))
+            return segzstd__segment_of(link);
+    return NULL;
+}
+
+/* The segment with the most content that no job has. */
+static struct segzstd__segment *find_longest(const struct segzstd_stream *s)
+{
+    struct segzstd__segment *longest = NULL;
+    struct segzstd__link *link;
+
+    for (link = s->segments.next; link != &s->segments; link = link->next) {
+        struct segzstd__segment *seg = segzstd__segment_of(link);
+
+        if (longest == NULL ||
+            segzstd__segment_waiting(seg) > segzstd__segment_waiting(longest))
+            longest = seg;
+    }
+    return longest;
+}
+
+/* A cut in a segment for another encoder. */
+struct cut {
+    struct segzstd__segment *segment;
+    uint64_t pos; /* 0: nowhere */
+    size_t overlap;
+};
+
+/* The cut that is best for `idle` more encoders. */
+static struct cut find_cut(const struct segzstd_stream *s, unsigned idle)
+{
+    struct cut cut = {find_longest(s), 0, 0};
+    uint64_t waiting, keep;
+
+    if (cut.segment == NULL || idle == 0 || segzstd__stream_is_fixed(s) ||
+        s->ready.len + s->behind >= s->options.output_bytes)
+        return cut;
+    waiting = segzstd__segment_waiting(cut.segment);
+    cut.overlap = segzstd__stream_overlap(s, waiting / (idle + 1));
+    keep = segzstd__plan_keep(s->options.level, cut.overlap, waiting, idle);
+    if (keep != 0)
+        cut.pos = cut.segment->taken + keep;
+    return cut;
+}
+
+/* Cuts for a worker that is idle. *seg is NULL if that is not worth it. */
+static int split_for_idle(struct segzstd_stream *s,
+                          struct segzstd__segment **seg)
+{
+    unsigned idle = segzstd__cache_idle_workers(s->cache);
+    struct segzstd__tally tally = {.splits = 1};
+    struct cut cut;
+
+    if (idle > s->max_jobs - s->jobs_out)
+        idle = s->max_jobs - s->jobs_out;
+    cut = find_cut(s, idle);
+    *seg = NULL;
+    if (cut.pos == 0)
+        return 0;
+    *seg = segzstd__segment_split(cut.segment, s->cache, cut.pos);
+    if (*seg == NULL)
+        return SEGZSTD_ERR_NOMEM;
+    (*seg)->overlap = cut.overlap;
+    s->stats.splits++;
+    segzstd__cache_count(s->cache, &tally);
+    return 0;
+}
+
+/* ---- making a job ---- */
+
+/* The whole content is there, and one call of libzstd is right for it. */
+static bool fits_one_call(const struct segzstd_stream *s,
+                          const struct segzstd__segment *seg)
+{
+    size_t most = segzstd__stream_is_fixed(s) ? s->options.segment_bytes
+                                              : s->shared.slice_bytes;
+
+    return s->ended && !s->wrong_size && seg->fed == 0 &&
+           seg->end == s->pos_in && seg->end <= most;
+}
+
+/* Where the next job of the segment ends. With fixed segmentation a job is all
+ * of what is left to the next cut. */
+static uint64_t job_end(const struct segzstd_stream *s,
+                        const struct segzstd__segment *seg)
+{
+    uint64_t bytes = grid_end(s, seg) - seg->fed;
+    uint64_t blocks = bytes - bytes % BLOCK_BYTES_MAX;
+    size_t most = s->shared.slice_bytes;
+
+    if (segzstd__stream_is_fixed(s))
+        return seg->fed + bytes;
+    if (seg->fed == 0)
+        most = min_size(most, FIRST_JOB_BYTES);
+    /* a short rest joins the last job */
+    if (!seg->open && bytes <= most + most / 8)
+        return seg->fed + bytes;
+    if (s->pos_flush > seg->fed + blocks)
+        blocks = s->pos_flush - seg->fed;
+    return seg->fed + min_u64(blocks, most);
+}
+
+/*
+ * Gives a segment of a reader its extent: from the prefix on, as far as the
+ * content goes or an extent may. The bytes are still to be read.
+ */
+static int make_read_extent(struct segzstd_stream *s,
+                            struct segzstd__segment *seg)
+{
+    size_t prefix =
+        (size_t)min_u64(seg->overlap, seg->start - seg->reader->pos);
+    size_t content =
+        (size_t)min_u64(grid_end(s, seg) - seg->start,
+                        max_size(s->extent_max, s->options.segment_bytes));
+
+    seg->extent = segzstd__extent_new(s->cache, seg->start, prefix, content);
+    return seg->extent == NULL ? SEGZSTD_ERR_NOMEM : 0;
+}
+
+/* The extent of a reader's segment is full: goes on in a new segment, with the
+ * last bytes of this one in front. */
+static int roll_read_extent(struct segzstd_stream *s,
+                            struct segzstd__segment **seg)
+{
+    struct segzstd__segment *old = *seg, *rest;
+    size_t carry = min_size(s->overlap, old->extent->len);
+    size_t content = (size_t)min_u64(old->end - old->fed, s->extent_max);
+    struct segzstd__extent *extent =
+        segzstd__extent_new(s->cache, old->fed, carry, content);
+
+    if (extent == NULL)
+        return SEGZSTD_ERR_NOMEM;
+    rest = segzstd__segment_split(old, s->cache, old->fed);
+    if (rest == NULL) {
+        segzstd__extent_unref(extent, s->cache);
+        return SEGZSTD_ERR_NOMEM;
+    }
+    if (carry != 0)
+        segzstd__extent_write(
+            extent, old->extent->base + old->extent->len - carry, carry);
+    rest->extent = extent;
+    *seg = rest;
+    segzstd__stream_advance(s);
+    return 0;
+}
+
+/* Cuts what does not belong to the next job's segment, and finds memory for
+ * what a job will read. May replace *seg by the segment that follows it. */
+static int prepare(struct segzstd_stream *s, struct segzstd__segment **seg)
+{
+    uint64_t end = grid_end(s, *seg);
+    bool cut = end < (*seg)->end;
+    int error = 0;
+
+    /* flushed where it ends: what is pushed next must not join it */
+    if (segzstd__stream_is_fixed(s) && (*seg)->open &&
+        end - (*seg)->start == s->options.segment_bytes)
+        cut = true;
+    if (cut && segzstd__segment_split(*seg, s->cache, end) == NULL)
+        return SEGZSTD_ERR_NOMEM;
+    if ((*seg)->reader == NULL)
+        return 0;
+    if ((*seg)->extent == NULL)
+        error = make_read_extent(s, *seg);
+    else if ((*seg)->fed == segzstd__extent_cap_end((*seg)->extent))
+        error = roll_read_extent(s, seg);
+    return error;
+}
+
+static void fill_job(struct segzstd_stream *s, struct segzstd__segment *seg)
+{
+    struct segzstd_job *job = &seg->job;
+    struct segzstd__extent *extent = seg->extent;
+    uint64_t end, have = segzstd__extent_end(extent);
+    uint64_t cap_end = segzstd__extent_cap_end(extent);
+
+    segzstd__stream_fix_header(s);
+    memset(job, 0, sizeof(*job));
+    job->stream = s;
+    job->shared = &s->shared;
+    job->zstd_error = "";
+    job->whole = fits_one_call(s, seg);
+    end = job->whole ? seg->end : min_u64(job_end(s, seg), cap_end);
+    job->from = seg->fed;
+    job->content = segzstd__extent_at(extent, seg->fed);
+    job->len = (size_t)(end - seg->fed);
+    job->len_max =
+        (size_t)((seg->open ? cap_end : min_u64(seg->end, cap_end)) - seg->fed);
+    job->prefix_len = segzstd__segment_prefix(seg, seg->fed);
+    job->last_of_run = !seg->open && end == seg->end;
+    job->claim = seg->claim;
+    seg->claim = (struct segzstd__claim){NULL, 0};
+    if (seg->reader != NULL && end > have) {
+        job->reader = seg->reader;
+        job->read_back = have < seg->fed ? (size_t)(seg->fed - have) : 0;
+        job->read_len = (size_t)(end - have);
+        assert(have <= seg->fed);
+    }
+    seg->taken = end;
+    seg->job_out = true;
+}
+
+/* A job of the segment, if the cache lets one more out. */
+static int give_job(struct segzstd_stream *s, struct segzstd__segment *seg,
+                    segzstd_job **out)
+{
+    int error;
+
+    if (!segzstd__cache_job_out(s->cache))
+        return 0;
+    error = prepare(s, &seg);
+    if (error != 0) {
+        segzstd__cache_job_back(s->cache);
+        return error;
+    }
+    fill_job(s, seg);
+    s->jobs_out++;
+    if (s->jobs_out > s->stats.jobs_peak)
+        s->stats.jobs_peak = s->jobs_out;
+    *out = &seg->job;
+    return 0;
+}
+
+int segzstd_stream_poll_job(segzstd_stream *s, segzstd_job **job)
+{
+    struct segzstd__segment *seg;
+    int error = 0;
+
+    *job = NULL;
+    if (s->error != 0)
+        return s->error;
+    if (s->jobs_out >= s->max_jobs)
+        return 0;
+    seg = find_runnable(s);
+    if (seg == NULL)
+        error = split_for_idle(s, &seg);
+    return seg == NULL ? error : give_job(s, seg, job);
+}
+
+int segzstd_stream_want_job(const segzstd_stream *s)
+{
+    if (s->error != 0 || s->jobs_out >= s->max_jobs)
+        return 0;
+    return find_runnable(s) != NULL || find_cut(s, 1).pos != 0;
+}
