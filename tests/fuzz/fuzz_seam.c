@@ -33,6 +33,7 @@ enum {
 /* What the process keeps from one input to the next. */
 static struct {
     ZSTD_CCtx *encoder;
+    ZSTD_DCtx *decoder;
     uint8_t before[4096]; /* blocks in front of those of an input */
     size_t before_len;
     size_t before_content_len;
@@ -78,7 +79,8 @@ static void prepare(void)
     size_t skip;
 
     fuzz.encoder = ZSTD_createCCtx();
-    if (fuzz.encoder == NULL)
+    fuzz.decoder = ZSTD_createDCtx();
+    if (fuzz.encoder == NULL || fuzz.decoder == NULL)
         abort();
     data_fill(content, sizeof(content), DATA_JSON, 3);
     if (ZSTD_compressStream2(fuzz.encoder, &out, &in, ZSTD_e_flush) != 0)
@@ -94,8 +96,8 @@ static void check_joined(const uint8_t *blocks, size_t len, size_t content_len)
 {
     size_t skip = fuzz.before_content_len;
     size_t frame_len = put_frame(fuzz.before, fuzz.before_len, blocks, len);
-    size_t n = ZSTD_decompress(fuzz.joined, sizeof(fuzz.joined), fuzz.frame,
-                               frame_len);
+    size_t n = ZSTD_decompressDCtx(fuzz.decoder, fuzz.joined,
+                                   sizeof(fuzz.joined), fuzz.frame, frame_len);
     struct frame_walk walk;
 
     if (ZSTD_isError(n))
@@ -151,8 +153,8 @@ static void rewrite(const uint8_t *src, size_t len, size_t content_len,
 static void try_blocks(const uint8_t *blocks, size_t len, bool must_accept)
 {
     size_t frame_len = put_frame(blocks, len, blocks, 0);
-    size_t n =
-        ZSTD_decompress(fuzz.content, CONTENT_MAX, fuzz.frame, frame_len);
+    size_t n = ZSTD_decompressDCtx(fuzz.decoder, fuzz.content, CONTENT_MAX,
+                                   fuzz.frame, frame_len);
     bool is_valid = !ZSTD_isError(n) && ZSTD_findFrameCompressedSize(
                                             fuzz.frame, frame_len) == frame_len;
 
