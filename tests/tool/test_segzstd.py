@@ -837,8 +837,8 @@ class Failures(ToolTest):
     def test_memory__far_too_little__one_line(self):
         result = self.run_it(
             *["-q", "-19", "-T1", "-o", "out"],
-            data=make_text(1 * MIB),
-            preexec_fn=limit_memory(32 * MIB),
+            data=make_text(10 * MIB),
+            preexec_fn=limit_memory(40 * MIB),
         )
         self.assert_refused(result, "stdin: not enough memory", 30)
         self.assertEqual(os.listdir(), [])
@@ -846,20 +846,21 @@ class Failures(ToolTest):
     # Four encoders did not fit, and took the memory from each other for ever.
     @unittest.skipIf(is_sanitized(), "a sanitizer takes the address space")
     def test_memory__too_little_for_all_threads__ends(self):
-        content = make_text(4 * MIB)
-        ends = set()
-        for size in range(64, 320, 32):
+        content = make_text(10 * MIB)
+        ends = []
+        for size in (40, 64, 96, 128, 192, 1024):
             result = self.run_it(
-                *["-q", "-19", "-T4", "-o", "out"],
+                *["-q", "-12", "-T4", "-o", "out"],
                 data=content,
                 preexec_fn=limit_memory(size * MIB),
             )
-            ends.add(result.status)
+            ends.append(result.status)
             if result.status == 0:
                 self.assert_decodes("out", content)
                 os.remove("out")
             self.assertEqual(os.listdir(), [])
-        self.assertEqual(ends, {0, 30})
+        self.assertEqual(set(ends), {0, 30})
+        self.assertEqual(ends[-1], 0)
 
 
 class Signals(ToolTest):
