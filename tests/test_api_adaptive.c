@@ -198,7 +198,7 @@ static void test_split__little_input__never(void **state)
 
 static void test_max_jobs__smaller_than_workers__is_honoured(void **state)
 {
-    size_t len = env_pick("content", 8 * MIB, 2 * MIB);
+    size_t len = env_pick("content", 8 * MIB, 4 * MIB);
     segzstd_cache *cache = expect_cache(4, NULL);
     unsigned char *content = data_new(len, DATA_JSON, SEED);
 

@@ -711,6 +711,43 @@ static void test_store__with_a_limit__stores_no_more(void **state)
     segzstd_cache_free(cache);
 }
 
+/* Stored content may end anywhere between two of the cuts that fixed segments
+ * would have. */
+static void test_store__around_fixed_cuts__compressing_goes_on(void **state)
+{
+    size_t len = 5 * SEGMENT + 100;
+    segzstd_cache *cache = expect_cache(2, NULL);
+    unsigned char *content = data_new(len, DATA_JSON, SEED);
+
+    (void)state;
+    for (size_t n = SEGMENT; n <= 3 * SEGMENT; n += SEGMENT / 2) {
+        for (size_t limit = n - 1; limit <= n + 1; limit++) {
+            segzstd_stream_options options = fixed_options(1, SEGMENT);
+            size_t taken, stored = 0;
+            struct drive d;
+
+            options.checksum = 1;
+            drive_init(&d, expect_stream(cache, &options), limit);
+            d.jobs_held = limit % 2;
+            assert_int_equal(segzstd_stream_push(d.stream, content, len - 10,
+                                                 SEGZSTD_CONTINUE, &taken),
+                             0);
+            d.taken = taken;
+            assert_int_equal(segzstd_stream_store(d.stream, limit, &stored), 0);
+            assert_int_equal(stored, limit);
+            assert_int_equal(drive_rest(&d), 0);
+            assert_int_equal(
+                drive_push(&d, content + len - 10, 10, SEGZSTD_END), 0);
+            assert_int_equal(drive_end(&d), 0);
+            expect_frame(&d, content, len);
+            segzstd_stream_free(d.stream);
+            drive_free(&d);
+        }
+    }
+    free(content);
+    segzstd_cache_free(cache);
+}
+
 static void test_store__input_of_a_reader__is_left_alone(void **state)
 {
     segzstd_cache *cache = expect_cache(2, NULL);
@@ -1001,6 +1038,7 @@ int main(void)
         cmocka_unit_test(test_store__between_compressed_parts__decodes),
         cmocka_unit_test(test_store__a_job_is_out__stores_what_follows_it),
         cmocka_unit_test(test_store__with_a_limit__stores_no_more),
+        cmocka_unit_test(test_store__around_fixed_cuts__compressing_goes_on),
         cmocka_unit_test(test_store__input_of_a_reader__is_left_alone),
         cmocka_unit_test(test_store__of_everything__needs_no_encoder),
         cmocka_unit_test(test_complete__job_not_run__input_waits_again),

@@ -241,9 +241,8 @@ static size_t next_piece(struct drive *d, size_t len)
     return n < len ? n : len;
 }
 
-/* One push; *taken may be less than `len`. */
-static int push_once(struct drive *d, const unsigned char *src, size_t len,
-                     segzstd_op op, size_t *taken)
+int drive_push_once(struct drive *d, const void *src, size_t len, segzstd_op op,
+                    size_t *taken)
 {
     size_t room = segzstd_stream_want_input(d->stream);
     unsigned nomems = d->nomems;
@@ -274,7 +273,7 @@ int drive_push(struct drive *d, const void *src, size_t len, segzstd_op op)
         segzstd_op now = n == len ? op : SEGZSTD_CONTINUE;
         unsigned nomems = d->nomems;
         bool moved = false;
-        int rc = push_once(d, at, n, now, &taken);
+        int rc = drive_push_once(d, at, n, now, &taken);
 
         at = taken > 0 ? at + taken : at; /* it may be NULL */
         len -= taken;

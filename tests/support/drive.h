@@ -64,6 +64,10 @@ void drive_init(struct drive *d, segzstd_stream *stream, uint64_t seed);
 /* Frees the output. No job may be held. */
 void drive_free(struct drive *d);
 
+/* One push; *taken may be less than `len`. */
+int drive_push_once(struct drive *d, const void *src, size_t len, segzstd_op op,
+                    size_t *taken);
+
 /* Pushes all, working in between when the stream is full. Returns 0 or the
  * error that ended it; d->taken says how far it came. */
 int drive_push(struct drive *d, const void *src, size_t len, segzstd_op op);

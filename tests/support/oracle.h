@@ -44,6 +44,10 @@ struct oracle_want {
 const char *oracle_check(const void *frame, size_t frame_len,
                          const struct oracle_want *want);
 
+/* The same in one shot only. */
+const char *oracle_check_once(const void *frame, size_t frame_len,
+                              const struct oracle_want *want);
+
 /* A client that decodes what arrives, and compares. */
 struct oracle_live {
     ZSTD_DCtx *decoder;
