@@ -28,7 +28,6 @@ static ZSTD_CDict *make_cdict(const void *bytes, size_t len, int level)
                  : ZSTD_compress_usingDict(c, dst, cap, src, len, dict,        \
                                            dict_len, level))
 #include "dict.c"
-#undef ZSTD_createCCtx
 #undef ZSTD_createCDict
 
 #include "support/data.h"
@@ -182,6 +181,20 @@ static void test_free__last_reference__frees_it(void **state)
 
 /* ---- digests ---- */
 
+/* Frames that are made with the digest name the dictionary. */
+static void expect_digest_of(struct fixture *f, const ZSTD_CDict *cdict)
+{
+    ZSTD_CCtx *cctx = ZSTD_createCCtx();
+    unsigned char frame[200];
+    size_t n;
+
+    assert_non_null(cctx);
+    n = ZSTD_compress_usingCDict(cctx, frame, sizeof(frame), "text", 4, cdict);
+    assert_int_equal(ZSTD_getDictID_fromFrame(frame, n),
+                     segzstd_dict_id(f->dict));
+    ZSTD_freeCCtx(cctx);
+}
+
 static void test_digest__each_level__is_made_once(void **state)
 {
     static const int levels[] = {3, 1, 9, -2};
@@ -193,8 +206,7 @@ static void test_digest__each_level__is_made_once(void **state)
     for (int i = 0; i < 4; i++) {
         assert_int_equal(segzstd__dict_digest(f->dict, levels[i], &cdicts[i]),
                          0);
-        assert_int_equal(ZSTD_getDictID_fromCDict(cdicts[i]),
-                         segzstd_dict_id(f->dict));
+        expect_digest_of(f, cdicts[i]);
         for (int k = 0; k < i; k++)
             assert_ptr_not_equal(cdicts[i], cdicts[k]);
     }

@@ -510,7 +510,9 @@ static void test_compress__random_content__fits_into_the_bound(void **state)
     (void)state;
     options.checksum = 1;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        expect_fits(content, sizes[i], &options);
+        for (options.window_log = 10; options.window_log <= 20;
+             options.window_log += 5)
+            expect_fits(content, sizes[i], &options);
         expect_fits(content, sizes[i], NULL);
     }
     free(content);

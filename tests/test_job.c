@@ -370,6 +370,65 @@ static void test_pieces__every_kind_of_content__decode(void **state)
     }
 }
 
+/* A window that is smaller than a block, and than the overlap. */
+static void test_pieces__smallest_window__is_kept_to(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned log = 10; log <= 16; log += 3) {
+        f->shared.header.window_log = log;
+        run_pieces(f, 300000, 70000, 20000, NULL);
+    }
+}
+
+/* Leaves encoders of other levels and sizes, in the middle of a run, for the
+ * jobs that follow. */
+static void use_encoders(struct fixture *f, int round)
+{
+    struct segzstd__frame_header header = f->shared.header;
+    int level = f->shared.level;
+
+    for (int i = 0; i < 5; i++) {
+        struct segzstd_job job =
+            make_job(f, (size_t)i * 1000, 5000, (size_t)10000 << round);
+
+        f->shared.level = 1 + (i + round) % 9;
+        f->shared.header.window_log = 15 + (unsigned)(i * round) % 4;
+        run_job(f, &job);
+        segzstd__cache_abandon(f->cache, &job.claim);
+    }
+    f->shared.level = level;
+    f->shared.header = header;
+}
+
+/* A run's bytes are those of its content and its parameters, whatever its
+ * encoder did before. */
+static void test_pieces__encoders_used_before__same_bytes(void **state)
+{
+    static const int levels[] = {-5, 1, 3, 6, 9, 13, 16};
+    struct fixture *f = *state;
+    unsigned char *want = malloc(2 * CONTENT);
+
+    assert_non_null(want);
+    for (int i = 0; i < 7; i++) {
+        size_t len;
+
+        f->shared.level = levels[i];
+        drop_cache(f);
+        make_cache(f);
+        run_pieces(f, 300000, 70000, 70000, NULL);
+        memcpy(want, f->frame, f->len);
+        len = f->len;
+        for (int round = 0; round < 4; round++) {
+            use_encoders(f, round);
+            run_pieces(f, 300000, 70000, 70000, NULL);
+            assert_int_equal(f->len, len);
+            assert_memory_equal(f->frame, want, len);
+        }
+    }
+    free(want);
+}
+
 static void lose_encoders(struct fixture *f)
 {
     while (segzstd__cache_reclaim(f->cache))
@@ -854,6 +913,8 @@ int main(void)
         WITH_CACHE(test_pieces__of_one_run__are_one_frame),
         WITH_CACHE(test_pieces__of_several_runs__are_one_frame),
         WITH_CACHE(test_pieces__every_kind_of_content__decode),
+        WITH_CACHE(test_pieces__smallest_window__is_kept_to),
+        WITH_CACHE(test_pieces__encoders_used_before__same_bytes),
         WITH_CACHE(test_pieces__encoder_lost_in_between__another_is_primed),
         WITH_CACHE(test_pieces__slices__are_as_good_as_one_piece),
         WITH_CACHE(test_pieces__frame_header__is_the_streams),
