@@ -1,0 +1,180 @@
+/*
+ * Contents that are far larger than all bounds of a stream: threads must stay
+ * busy and memory small from the first byte to the last.
+ */
+#include "support/expect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WORKERS 2
+#define PATTERN_BYTES EXPECT_MIB
+
+/* The input and output bounds of a stream, the extents and encoders of both
+ * workers, and then some. */
+#define MEMORY_MAX (160 * EXPECT_MIB)
+
+/* A host with two equal workers: in each round it takes all jobs there are,
+ * and each takes the same time. */
+struct host {
+    segzstd_cache *cache;
+    segzstd_stream *stream;
+    const unsigned char *pattern;
+    unsigned rounds;
+    unsigned full_rounds; /* of these, with a job for each worker */
+};
+
+static int64_t read_pattern(void *arg, uint64_t offset, void *dst, size_t len)
+{
+    const struct host *host = arg;
+    size_t done = 0;
+
+    while (done < len) {
+        size_t at = (size_t)((offset + done) % PATTERN_BYTES);
+        size_t n = PATTERN_BYTES - at;
+
+        if (n > len - done)
+            n = len - done;
+        memcpy((unsigned char *)dst + done, host->pattern + at, n);
+        done += n;
+    }
+    return (int64_t)len;
+}
+
+static struct host make_host(const segzstd_stream_options *options,
+                             const unsigned char *pattern)
+{
+    struct host host = {.pattern = pattern};
+
+    host.cache = expect_cache(WORKERS, NULL);
+    assert_int_equal(segzstd_stream_new(&host.stream, host.cache, options), 0);
+    return host;
+}
+
+static void free_host(struct host *host)
+{
+    segzstd_stream_free(host->stream);
+    segzstd_cache_free(host->cache);
+}
+
+/* One round; false if there was no job. */
+static bool work(struct host *host)
+{
+    segzstd_job *jobs[DRIVE_JOBS_MAX];
+    unsigned count = 0;
+    segzstd_vec vec;
+
+    while (segzstd_stream_poll_job(host->stream, &jobs[count]) == 0 &&
+           jobs[count] != NULL)
+        count++;
+    for (unsigned i = 0; i < count; i++)
+        segzstd_job_run(jobs[i]);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(segzstd_job_complete(jobs[i]), 0);
+    while (segzstd_stream_peek(host->stream, &vec, 1) != 0)
+        segzstd_stream_consume(host->stream, vec.len);
+    host->rounds++;
+    host->full_rounds += count >= WORKERS;
+    return count != 0;
+}
+
+static void expect_memory_below(struct host *host, size_t most)
+{
+    segzstd_cache_stats stats = expect_cache_stats(host->cache);
+
+    assert_in_range(stats.bytes_peak, 1, most);
+}
+
+/*
+ * A cut in the middle of what is left gives the second worker a part whose
+ * output has to wait for all of the first one's: it stops at the output bound,
+ * and nothing more is cut, so that the first worker goes on alone.
+ */
+static void run_reader(enum data_kind kind, size_t mib, bool checksum)
+{
+    uint64_t size = mib * EXPECT_MIB;
+    segzstd_stream_options options = SEGZSTD_STREAM_OPTIONS_INIT;
+    unsigned char *pattern = data_new(PATTERN_BYTES, kind, 1);
+    struct host host;
+
+    options.level = 1;
+    options.size = size;
+    options.size_is_certain = 1;
+    options.checksum = checksum;
+    host = make_host(&options, pattern);
+    assert_int_equal(segzstd_stream_push_reader(host.stream, read_pattern, size,
+                                                SEGZSTD_END, NULL, &host),
+                     0);
+    while (work(&host))
+        ;
+    assert_true(segzstd_stream_is_done(host.stream));
+    expect_memory_below(&host, MEMORY_MAX);
+    assert_in_range(host.full_rounds, host.rounds * 3 / 4, host.rounds);
+    free_host(&host);
+    free(pattern);
+}
+
+static void test_reader__random__both_workers_stay_busy(void **state)
+{
+    (void)state;
+    run_reader(DATA_RANDOM, env_pick("MiB of random", 256, 64), false);
+}
+
+static void test_reader__text_with_checksum__both_workers_stay_busy(
+    void **state)
+{
+    (void)state;
+    run_reader(DATA_TEXT, env_pick("MiB of text", 256, 64), true);
+}
+
+/* Output of a few bytes a job is kept until it is its turn, in a chunk for
+ * each that has room for a whole job's: it is the room that takes memory. */
+static void test_reader__zeros__memory_stays_small(void **state)
+{
+    (void)state;
+    run_reader(DATA_ZEROS, env_pick("MiB of zeros", 1024, 512), true);
+}
+
+/*
+ * The host is always a little ahead, so that the last segment's extent has no
+ * other user when more is pushed. It was then moved to a larger one with all
+ * that had been compressed before: quadratic, and never given back.
+ */
+static void test_push__fixed_segments__memory_stays_small(void **state)
+{
+    static const unsigned char zeros[64 * 1024];
+    segzstd_stream_options options = SEGZSTD_STREAM_OPTIONS_INIT;
+    size_t size = env_pick("MiB of pushes", 256, 128) * EXPECT_MIB, taken = 0;
+    struct host host;
+
+    (void)state;
+    options.level = 1;
+    options.segment_bytes = 4 * EXPECT_MIB;
+    host = make_host(&options, zeros);
+    for (size_t pushed = 0; pushed < size; pushed += taken) {
+        assert_int_equal(segzstd_stream_push(host.stream, zeros, sizeof(zeros),
+                                             SEGZSTD_CONTINUE, &taken),
+                         0);
+        work(&host);
+    }
+    assert_int_equal(
+        segzstd_stream_push(host.stream, NULL, 0, SEGZSTD_END, &taken), 0);
+    while (work(&host))
+        ;
+    assert_true(segzstd_stream_is_done(host.stream));
+    expect_memory_below(&host, MEMORY_MAX);
+    free_host(&host);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reader__random__both_workers_stay_busy),
+        cmocka_unit_test(
+            test_reader__text_with_checksum__both_workers_stay_busy),
+        cmocka_unit_test(test_reader__zeros__memory_stays_small),
+        cmocka_unit_test(test_push__fixed_segments__memory_stays_small),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
