@@ -31,6 +31,8 @@ const struct engine engines[] = {
      PIECE_BYTES, 0, OURS},
     {"copy-2", "adaptive-2, pushed in 32 KiB pieces that are copied", 2,
      PIECE_BYTES, 0, OURS},
+    {"fixed-0", "segzstd, segments of 1 MiB, on the owner's thread", 0, 0, MIB,
+     OURS},
     {"fixed-1", "segzstd, segments of 1 MiB, one worker", 1, 0, MIB, OURS},
     {"fixed-2", "segzstd, segments of 1 MiB, 2 workers", 2, 0, MIB, OURS},
     {"fixed-4", "segzstd, segments of 1 MiB, 4 workers", 4, 0, MIB, OURS},

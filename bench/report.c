@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "goals.h"
+#include "matrix.h"
 
 #define MS 1e6
 #define MIB 1048576.0
@@ -151,8 +152,10 @@ void report_write_markdown(FILE *out, const struct report *report)
 
     write_markdown_machine(out, &report->machine);
     goals_write_markdown(out, report);
-    fprintf(out, "\n## Everything measured\n\n");
+    matrix_write_markdown(out, report);
+    fprintf(out, "\n");
     write_markdown_engines(out);
+    fprintf(out, "\n## Everything measured\n");
     for (size_t i = 0; i < report->count; i++) {
         const struct result *r = &report->results[i];
 

@@ -1,23 +1,26 @@
-#!/bin/sh
+#!/bin/bash
 # Builds the library in its release form, fetches the corpus, runs all parts of
 # the benchmark and writes the results into a folder.
 #
-#   bench/run.sh [--quick] [-o FOLDER] [-- OPTION...]
+#   bench/run.sh [--quick] [--readme] [-o FOLDER] [-- OPTION...]
 #
 # --quick takes under three minutes: fewer files, levels, engines and rounds.
+# --readme puts the summary into bench/README.md, behind its last heading.
 # OPTIONs go to `segzstd_bench engines`, see its --help.
 # FOLDER is results/ of the build folder, which is $SEGZSTD_BUILD or
 # build/bench.
-set -eu
+set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${SEGZSTD_BUILD:-$root/build/bench}
 results=
 quick=no
+readme=no
 
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) quick=yes ;;
+    --readme) readme=yes ;;
     -o)
         [ $# -gt 1 ] || {
             echo "run: -o needs a folder" >&2
@@ -31,7 +34,7 @@ while [ $# -gt 0 ]; do
         break
         ;;
     *)
-        sed -n '2,10s/^# \{0,1\}//p' "$0"
+        sed -n '2,11s/^# \{0,1\}//p' "$0"
         [ "$1" = --help ] && exit 0
         exit 2
         ;;
@@ -81,7 +84,7 @@ count_instructions() {
 if [ $quick = yes ]; then
     of small.json jquery.min.js react-dom.js emoji.json icons.json |
         xargs "$bench" engines --levels 3,9,15 --seconds 2 --min-rounds 3 \
-            --engines oneshot,stream,zstdmt-2,zstdmt-2-1m,adaptive-1,adaptive-2,copy-2,fixed-1,fixed-2 \
+            --engines oneshot,stream,zstdmt-2,zstdmt-2-1m,adaptive-0,adaptive-1,adaptive-2,copy-2,fixed-0,fixed-1,fixed-2 \
             --json "$results/engines.json" --markdown "$results/engines.md" \
             "$@" | tee "$results/engines.txt"
     "$bench" small --levels 3 --batches 31 --json "$results/small.json" \
@@ -96,8 +99,10 @@ else
     "$bench" small --json "$results/small.json" "$small" |
         tee "$results/small.txt"
     count_instructions 1 3 9 19 | tee "$results/instructions.txt"
-    "$bench" streams --json "$results/streams.json" "$events" |
-        tee "$results/streams.txt"
+    {
+        "$bench" streams --json "$results/streams.json" "$events"
+        "$bench" streams --rest --json "$results/streams-rest.json" "$events"
+    } | tee "$results/streams.txt"
 fi
 
 block() { # block TITLE FILE...
@@ -110,8 +115,20 @@ block() { # block TITLE FILE...
     sed '/^## Everything measured/,$d' "$results/engines.md"
     block "A small body" "$results/small.txt" "$results/instructions.txt"
     block "Open streams" "$results/streams.txt"
+} >"$results/summary.md"
+{
+    cat "$results/summary.md"
     printf '\n'
     sed -n '/^## Everything measured/,$p' "$results/engines.md"
 } >"$results/results.md"
-echo "results are in $results: results.md, engines.json, small.json," \
-    "streams.json"
+
+if [ $readme = yes ]; then
+    {
+        sed '/^## The last results/q' "$root/bench/README.md"
+        printf '\n'
+        sed 's/^## /### /' "$results/summary.md"
+    } >"$results/README.md"
+    cp "$results/README.md" "$root/bench/README.md"
+fi
+echo "results are in $results: results.md, summary.md, engines.json," \
+    "small.json, streams.json"

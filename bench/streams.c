@@ -37,6 +37,7 @@ struct streams {
     unsigned long first_bytes; /* of the first flush, e.g. a page */
     unsigned long event_bytes; /* of every other flush */
     unsigned long level;
+    bool rest;        /* say so after each flush */
     const char *json; /* file to write, or NULL */
 
     segzstd_cache *cache;
@@ -82,6 +83,8 @@ static bool push(struct streams *self, unsigned long index, const void *src,
     drive_output(stream, sink_of(self, index));
     if (error == 0 && (taken != len || !segzstd_stream_is_flushed(stream)))
         error = SEGZSTD_ERR_INTERNAL;
+    if (self->rest)
+        segzstd_stream_rest(stream);
     if (error != 0) {
         fprintf(stderr, "stream %lu: %s\n", index, segzstd_strerror(error));
     }
@@ -185,9 +188,9 @@ static void print(const struct streams *self, const segzstd_cache_stats *stats)
     double flushes = (double)self->count * (double)self->rounds;
 
     printf("%lu streams, level %lu, %lu encoders, %lu flushes each of %lu B "
-           "(the first %lu B)\n",
+           "(the first %lu B)%s\n",
            self->count, self->level, self->encoders, self->rounds,
-           self->event_bytes, self->first_bytes);
+           self->event_bytes, self->first_bytes, self->rest ? ", rest" : "");
     printf("peak by the cache's count  %.1f MiB, %u encoders\n",
            (double)stats->bytes_peak / MIB, stats->encoders_peak);
     printf("peak of resident memory    %.1f MiB more than before\n",
@@ -230,6 +233,7 @@ static void print_help(FILE *out)
           "  --event BYTES   of a flush (200)\n"
           "  --first BYTES   of the first flush (200)\n"
           "  --level N       (3)\n"
+          "  --rest          call segzstd_stream_rest() after each flush\n"
           "  --json FILE     write the numbers\n"
           "The events are cut out of FILE.\n",
           out);
@@ -250,6 +254,9 @@ static bool take_option(struct streams *self, int option, const char *text)
         return parse_number(text, 1, 131072, &self->first_bytes);
     case 'l':
         return parse_number(text, 1, 22, &self->level);
+    case 'R':
+        self->rest = true;
+        return true;
     case 'j':
         self->json = text;
         return true;
@@ -268,6 +275,7 @@ static const char *parse(struct streams *self, int argc, char **argv)
         {"event", required_argument, NULL, 'b'},
         {"first", required_argument, NULL, 'f'},
         {"level", required_argument, NULL, 'l'},
+        {"rest", no_argument, NULL, 'R'},
         {"json", required_argument, NULL, 'j'},
         {NULL, 0, NULL, 0},
     };
