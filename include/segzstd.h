@@ -378,7 +378,8 @@ typedef struct segzstd_stream_options {
     size_t input_bytes;
 
     /* Most output, in bytes, that waits to be read; no new job is given out
-     * above it. 0: 4 MiB; at least 64 KiB. */
+     * above it. It is also the most content between two cuts that are made for
+     * idle workers. 0: 8 MiB; at least 64 KiB. */
     size_t output_bytes;
 
     /* How many of its last bytes a stream keeps between two flushes, for an

@@ -81,6 +81,20 @@ void segzstd__buf_append(struct segzstd__buf *dst, struct segzstd__buf *src)
     *src = (struct segzstd__buf){NULL, NULL, 0};
 }
 
+void segzstd__buf_copy(struct segzstd__buf *dst, const struct segzstd__buf *src)
+{
+    const struct segzstd__chunk *c;
+
+    for (c = src->head; c != NULL; c = c->next) {
+        size_t n = c->end - c->begin;
+
+        if (n == 0)
+            continue;
+        memcpy(segzstd__buf_tail(dst), c->data + c->begin, n);
+        segzstd__buf_produced(dst, n);
+    }
+}
+
 size_t segzstd__buf_peek(const struct segzstd__buf *buf, segzstd_vec *vec,
                          size_t max)
 {

@@ -50,6 +50,11 @@ void segzstd__buf_replace_head(struct segzstd__buf *buf, size_t drop,
 /* Moves all chunks of `src` behind those of `dst`; `src` is empty then. */
 void segzstd__buf_append(struct segzstd__buf *dst, struct segzstd__buf *src);
 
+/* Copies `src`, which is not longer than the room of `dst`, behind the last byte
+ * of `dst`. */
+void segzstd__buf_copy(struct segzstd__buf *dst,
+                       const struct segzstd__buf *src);
+
 /* Shows what is to be read as up to `max` pieces; returns how many. */
 size_t segzstd__buf_peek(const struct segzstd__buf *buf, segzstd_vec *vec,
                          size_t max);

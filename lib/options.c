@@ -10,7 +10,7 @@
 #define INPUT_BYTES_MIN BLOCK_BYTES_MAX
 #define INPUT_BYTES_DEFAULT (8 * MIB)
 #define OUTPUT_BYTES_MIN (64 * KIB)
-#define OUTPUT_BYTES_DEFAULT (4 * MIB)
+#define OUTPUT_BYTES_DEFAULT (8 * MIB)
 
 /*
  * What an event stream needs to find its own repeated phrases again. Small, for

@@ -10,14 +10,29 @@
 
 /* ---- choosing a job ---- */
 
-/* Too much output waits already. The first segment is only held back by what
- * can be read, or nothing would ever be. */
+/*
+ * Most content between two cuts that are made for idle workers. What a part
+ * makes is kept until all before it is done, so a longer one would only stop at
+ * the bound for output, with its thread idle.
+ */
+static size_t most_part(const struct segzstd_stream *s)
+{
+    return max_size(s->options.output_bytes, s->options.segment_bytes);
+}
+
+/* Too much waits already. The first segment is only held back by what can be
+ * read, or nothing would ever be. With a checksum content stays in memory until
+ * its turn to be hashed comes, so it must not run far ahead. */
 static bool is_held_back(const struct segzstd_stream *s,
                          const struct segzstd__segment *seg)
 {
-    uint64_t unread =
-        s->ready.len + (segzstd__stream_is_first(s, seg) ? 0 : s->behind);
+    bool first = segzstd__stream_is_first(s, seg);
+    uint64_t unread = s->ready.len + (first ? 0 : s->behind);
+    uint64_t ahead = seg->fed - s->pos_out;
 
+    if (!first && s->shared.header.checksum &&
+        ahead >= ((uint64_t)s->max_jobs + 1) * most_part(s))
+        return true;
     return unread >= s->options.output_bytes;
 }
 
@@ -94,8 +109,10 @@ static struct cut find_cut(const struct segzstd_stream *s, unsigned idle)
         s->ready.len + s->behind >= s->options.output_bytes)
         return cut;
     waiting = segzstd__segment_waiting(cut.segment);
-    cut.overlap = segzstd__stream_overlap(s, waiting / (idle + 1));
+    cut.overlap =
+        segzstd__stream_overlap(s, min_u64(waiting / (idle + 1), most_part(s)));
     keep = segzstd__plan_keep(s->options.level, cut.overlap, waiting, idle);
+    keep = min_u64(keep, most_part(s));
     if (keep != 0)
         cut.pos = cut.segment->taken + keep;
     return cut;

@@ -89,22 +89,24 @@ static struct segzstd__extent *new_extent(struct segzstd_stream *stream,
     return extent;
 }
 
-/* Moves the tail's bytes to a larger extent, if it should have one and there is
- * memory for it. */
+/* Moves the tail's bytes, and the overlap before them, to a larger extent, if it
+ * should have one and there is memory for it. */
 static bool grow_tail(struct segzstd_stream *stream,
                       struct segzstd__segment *tail)
 {
     struct segzstd__extent *old = tail->extent;
-    size_t carry = (size_t)(tail->start - old->pos);
+    size_t carry = segzstd__segment_prefix(tail, tail->start);
+    size_t have = (size_t)(segzstd__extent_cap_end(old) - tail->start);
     size_t wanted = wanted_bytes(stream, tail->start);
     struct segzstd__extent *extent;
 
-    if (carry + wanted <= old->cap)
+    if (wanted <= have)
         return false;
-    extent = new_extent(stream, NULL, old->pos, 0, carry + wanted);
+    extent = new_extent(stream, NULL, tail->start - carry, 0, carry + wanted);
     if (extent == NULL)
         return false;
-    segzstd__extent_write(extent, old->base, old->len);
+    segzstd__extent_write(extent, segzstd__extent_at(old, tail->start - carry),
+                          carry + (size_t)(tail->end - tail->start));
     segzstd__extent_unref(old, stream->cache);
     tail->extent = extent;
     return true;

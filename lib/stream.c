@@ -248,14 +248,35 @@ void segzstd__stream_advance(struct segzstd_stream *s)
         end_frame(s);
 }
 
+/*
+ * A job's output comes in a chunk for what it might have been. What is much
+ * shorter is copied behind what is there already, or a stream that waits to be
+ * read would hold far more memory than it has bytes.
+ */
+#define JOIN_BYTES_MAX (16 * KIB)
+
+static void join_output(struct segzstd_stream *s, struct segzstd__buf *dst,
+                        struct segzstd__buf *out)
+{
+    if (out->len > JOIN_BYTES_MAX || out->len > segzstd__buf_room(dst)) {
+        segzstd__buf_append(dst, out);
+        return;
+    }
+    segzstd__buf_copy(dst, out);
+    segzstd__job_drop(s->cache, out);
+}
+
 void segzstd__stream_took_output(struct segzstd_stream *s,
                                  struct segzstd__segment *seg,
                                  struct segzstd__buf *out)
 {
     s->stats.bytes_out += out->len;
-    if (!segzstd__stream_is_first(s, seg))
+    if (segzstd__stream_is_first(s, seg)) {
+        join_output(s, &s->ready, out);
+    } else {
         s->behind += out->len;
-    segzstd__buf_append(&seg->out, out);
+        join_output(s, &seg->out, out);
+    }
     /* A checksum needs the bytes until it is their turn. */
     if (segzstd__segment_is_finished(seg) && !s->shared.header.checksum &&
         !is_only(s, seg) && seg->link.next != &s->segments)
