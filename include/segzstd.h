@@ -168,7 +168,8 @@ typedef struct segzstd_dict segzstd_dict;
 
 /* What the cache keeps of that which nobody uses. */
 typedef enum segzstd_retention {
-    SEGZSTD_RETAIN_ALL = 0,     /* everything, until trimmed by age */
+    SEGZSTD_RETAIN_ALL = 0,     /* everything that others may use, until
+                                 * trimmed by age */
     SEGZSTD_RETAIN_BOUNDED = 1, /* at most retain_bytes */
     SEGZSTD_RETAIN_NONE = 2     /* nothing */
 } segzstd_retention;

@@ -27,6 +27,13 @@
 /* Jobs out for each worker, see segzstd__cache_job_out(). */
 #define JOBS_PER_WORKER 2
 
+/*
+ * Idle blocks beyond this go, oldest first, before a block of another size is
+ * allocated. Without it ten thousand streams that outgrow one size after the
+ * other leave all of these behind. One extent of the largest kind.
+ */
+#define POOL_SLACK_BYTES (16 * MIB)
+
 /* The part of the byte budget that input may not take. */
 #define OUTPUT_SHARE 8
 
@@ -257,10 +264,11 @@ static struct segzstd__slot *choose_slot(struct segzstd_cache *cache,
 /* ---- giving memory back ---- */
 
 enum reclaim_what {
-    RECLAIM_EXPIRED, /* idle for too long */
-    RECLAIM_EXCESS,  /* beyond the retention limit */
-    RECLAIM_IDLE,    /* all that is idle */
-    RECLAIM_ALL      /* held encoders too */
+    RECLAIM_OUTGROWN, /* blocks of sizes that nobody asks for now */
+    RECLAIM_EXPIRED,  /* idle for too long */
+    RECLAIM_EXCESS,   /* beyond the retention limit */
+    RECLAIM_IDLE,     /* all that is idle */
+    RECLAIM_ALL       /* held encoders too */
 };
 
 /* One thing to be freed; both NULL if there is none. */
@@ -273,6 +281,8 @@ struct victim {
 static bool may_go(const struct segzstd_cache *cache, enum reclaim_what what,
                    uint64_t stamp_ns)
 {
+    if (what == RECLAIM_OUTGROWN)
+        return cache->pool.bytes > POOL_SLACK_BYTES;
     if (what == RECLAIM_EXPIRED)
         return segzstd__retain_is_expired(&cache->retain, stamp_ns,
                                           cache->now_ns);
@@ -297,6 +307,8 @@ static struct victim take_victim(struct segzstd_cache *cache,
         victim.block_bytes = block->bytes;
         return victim;
     }
+    if (what == RECLAIM_OUTGROWN)
+        return victim;
     slot = first_of(&cache->idle);
     if (slot != NULL && may_go(cache, what, slot->stamp_ns)) {
         victim.encoder = vacate(cache, leave_idle(cache, slot));
@@ -386,7 +398,10 @@ void *segzstd__cache_get_block(struct segzstd_cache *cache, size_t *bytes)
     pthread_mutex_lock(&cache->lock);
     block = segzstd__pool_take(&cache->pool, *bytes);
     pthread_mutex_unlock(&cache->lock);
-    return block != NULL ? block : segzstd__cache_alloc(cache, *bytes);
+    if (block != NULL)
+        return block;
+    reclaim(cache, RECLAIM_OUTGROWN);
+    return segzstd__cache_alloc(cache, *bytes);
 }
 
 void segzstd__cache_put_block(struct segzstd_cache *cache, void *block,
@@ -439,10 +454,11 @@ struct segzstd__slot *segzstd__cache_acquire(struct segzstd_cache *cache,
     } else {
         slot = choose_slot(cache, key);
     }
-    if (slot != NULL) {
-        slot->key = *key;
+    if (slot != NULL)
         cache->running++;
-    }
+    /* A run that goes on has the tables that it began with. */
+    if (slot != NULL && !*resumed)
+        slot->key = *key;
     pthread_mutex_unlock(&cache->lock);
     *claim = (struct segzstd__claim){NULL, 0};
     return slot == NULL ? NULL : fill_slot(cache, slot);

@@ -86,6 +86,21 @@ static int read_input(const struct segzstd_job *job)
 
 /* ---- a piece of a run ---- */
 
+/*
+ * libzstd takes a small pledge (with its prefix 256 KiB or less) as a small file
+ * and, at some levels, for a dearer match finder. A short rest of large content
+ * is none. What trickles has a short prefix and keeps small tables.
+ */
+#define PLEDGE_MIN (256 * KIB + 1)
+#define PREFIX_OF_LARGE (64 * KIB)
+
+static size_t pledge_of(const struct segzstd_job *job)
+{
+    return job->prefix_len > PREFIX_OF_LARGE
+               ? max_size(job->len_max, PLEDGE_MIN)
+               : job->len_max;
+}
+
 static int begin_run(struct segzstd_job *job, struct segzstd__encoder *encoder)
 {
     struct segzstd__job_shared *shared = job->shared;
@@ -94,7 +109,7 @@ static int begin_run(struct segzstd_job *job, struct segzstd__encoder *encoder)
         .level = shared->level,
         .window_log = shared->header.window_log,
         .base = job->content,
-        .len_max = job->len_max,
+        .len_max = pledge_of(job),
         .prefix = job->content - job->prefix_len,
         .prefix_len = job->prefix_len,
         .stable_input = shared->cache->stable_input,
@@ -296,7 +311,7 @@ static int run_whole(struct segzstd_job *job, struct segzstd__encoder *encoder)
 
 static struct segzstd__key key_of(const struct segzstd_job *job)
 {
-    uint64_t size = (uint64_t)job->prefix_len + job->len_max;
+    uint64_t size = (uint64_t)job->prefix_len + pledge_of(job);
 
     return (struct segzstd__key){
         .level = job->shared->level,

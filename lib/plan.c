@@ -65,15 +65,22 @@ size_t segzstd__plan_overlap(int level, unsigned window_log,
     return min_size(overlap, (size_t)1 << window_log);
 }
 
+/* 4 to 8 ms; a hop to another thread and back costs about 50 us of CPU, which is
+ * felt at the fast levels. Above level 10 a block takes that long. */
 size_t segzstd__plan_job_bytes(int level)
 {
     if (level <= 4)
-        return 1 * MIB;
+        return 2 * MIB;
     if (level <= 7)
         return 512 * KIB;
     if (level <= 10)
         return 256 * KIB;
     return BLOCK_BYTES_MAX;
+}
+
+size_t segzstd__plan_whole_bytes(int level)
+{
+    return min_size(segzstd__plan_job_bytes(level), 1 * MIB);
 }
 
 /*

@@ -147,8 +147,9 @@ static int split_for_idle(struct segzstd_stream *s,
 static bool fits_one_call(const struct segzstd_stream *s,
                           const struct segzstd__segment *seg)
 {
-    size_t most = segzstd__stream_is_fixed(s) ? s->options.segment_bytes
-                                              : s->shared.slice_bytes;
+    size_t most = segzstd__stream_is_fixed(s)
+                      ? s->options.segment_bytes
+                      : segzstd__plan_whole_bytes(s->options.level);
 
     return s->ended && !s->wrong_size && seg->fed == 0 &&
            seg->end == s->pos_in && seg->end <= most;
