@@ -827,6 +827,29 @@ static void test_get_block__budget_used_up__reclaims_then_null(void **state)
     expect_encoders(f, 0, 0, 0);
 }
 
+/* Input may take seven eighths of the budget. Idle memory is given up before it
+ * is refused more. */
+static void test_has_room__for_input__leaves_an_eighth(void **state)
+{
+    struct fixture *f = *state;
+    void *used;
+    size_t left;
+
+    assert_true(segzstd__cache_has_room(f->cache, SIZE_MAX));
+    f->cache->mem.budget = 800000;
+    used = get_block(f, 131072);
+    leave_block(f, 65536);
+    left = 700000 - (size_t)f->cache->mem.used;
+    assert_true(segzstd__cache_has_room(f->cache, left));
+    assert_int_equal(idle_bytes(f), 65536);
+    assert_true(segzstd__cache_has_room(f->cache, left + 1));
+    assert_int_equal(idle_bytes(f), 0);
+    left += 65536;
+    assert_true(segzstd__cache_has_room(f->cache, left));
+    assert_false(segzstd__cache_has_room(f->cache, left + 1));
+    put_block(f, used, 131072);
+}
+
 static void test_alloc__host_refuses_once__idle_memory_is_given_up(void **state)
 {
     struct fixture *f = *state;
@@ -1132,6 +1155,7 @@ int main(void)
         WITH_CACHE(test_get_block__idle_of_the_class__is_used_again),
         WITH_CACHE(test_put_block__larger_than_any_class__is_freed),
         WITH_CACHE(test_get_block__budget_used_up__reclaims_then_null),
+        WITH_CACHE(test_has_room__for_input__leaves_an_eighth),
         WITH_CACHE(test_alloc__host_refuses_once__idle_memory_is_given_up),
         WITH_CACHE(test_job_out__two_for_each_worker__then_no_more),
         WITH_CACHE(test_counters__added__are_in_the_statistics),
