@@ -10,7 +10,7 @@ packages_of() {
     test) echo g++ clang llvm clang-format libcmocka-dev valgrind zstd curl \
         libevent-dev libmicrohttpd-dev python3 python3-zstandard ;;
     demo) echo zstd ;;
-    bench) echo valgrind && { command -v npm >/dev/null || echo npm; } ;;
+    bench) echo make valgrind && { command -v npm >/dev/null || echo npm; } ;;
     coverage) echo lcov ;;
     *) echo "setup: no such group of packages: $1" >&2 && exit 2 ;;
     esac

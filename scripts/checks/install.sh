@@ -43,7 +43,7 @@ foreach(library segzstd segzstd_static)
     VERSION="${segzstd_VERSION}")
 endforeach()
 END
-cmake -S . -B build -DCMAKE_PREFIX_PATH="$tmp/moved" >cmake.log
+cmake -G Ninja -S . -B build -DCMAKE_PREFIX_PATH="$tmp/moved" >cmake.log
 cmake --build build >>cmake.log
 build/with_segzstd
 build/with_segzstd_static
