@@ -73,6 +73,7 @@ struct server {
     struct event *ends[2];  /* SIGTERM, SIGINT */
     struct evbuffer *chunk; /* empty between two calls */
     uint64_t ticks;
+    bool is_short; /* of memory: no new jobs before the next tick */
     LIST_HEAD(, response) listeners; /* of the event stream */
     TAILQ_HEAD(, response) waiting;  /* for a worker, first come first served */
 };
@@ -219,6 +220,8 @@ static int submit_jobs(struct response *r)
 
     while ((err = segzstd_stream_poll_job(r->stream, &job)) == 0 && job != NULL)
         segzstd_executor_submit(r->server->executor, job);
+    if (err == SEGZSTD_ERR_NOMEM)
+        r->server->is_short = true;
     if (segzstd_stream_want_job(r->stream))
         wait_for_worker(r); /* all are busy, or memory is short */
     return err;
@@ -268,6 +271,8 @@ static void complete_job(segzstd_job *job)
         break_response(r, err);
         return;
     }
+    if (err == SEGZSTD_ERR_NOMEM)
+        r->server->is_short = true; /* to ask again at once would be in vain */
     wait_for_worker(r);
     send_ready(r);
 }
@@ -283,7 +288,8 @@ static void on_wakeup(evutil_socket_t fd, short what, void *arg)
     eventfd_read(fd, &count);
     while ((job = segzstd_executor_poll(s->executor)) != NULL)
         complete_job(job);
-    pump_waiting(s);
+    if (!s->is_short)
+        pump_waiting(s);
 }
 
 /* On a worker: wakes the loop. */
@@ -522,7 +528,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         next = LIST_NEXT(r, listener_link);
         send_event(r, text, (size_t)len);
     }
-    pump_waiting(s); /* those that found no memory, too */
+    s->is_short = false;
+    pump_waiting(s);
     segzstd_cache_trim(s->cache, now_ns());
 }
 

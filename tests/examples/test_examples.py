@@ -206,6 +206,12 @@ class Answer:
         self.body = body
 
 
+def use_two_cpus():
+    """The servers have a worker for each CPU, and memory for each worker; what
+    is asserted of it should not depend on the machine."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+
+
 class Server:
     """A running server; stop() asserts that it ends well."""
 
@@ -215,6 +221,7 @@ class Server:
             [program(name), root, "0", level],
             stdout=subprocess.PIPE,
             stderr=self.log,
+            preexec_fn=use_two_cpus,
         )
         first = b""
         while not first.endswith(b"\n"):
@@ -254,6 +261,15 @@ class Server:
     def counters(self):
         lines = self.fetch("/status").body.decode().splitlines()
         return {name: int(n) for name, n in (line.split() for line in lines)}
+
+    def open_files(self, root):
+        """Files below root that the server has open now."""
+        links = "/proc/%d/fd" % self.process.pid
+        found = []
+        for fd in os.listdir(links):
+            with contextlib.suppress(FileNotFoundError):
+                found.append(os.readlink(os.path.join(links, fd)))
+        return [path for path in found if path.startswith(root + "/")]
 
     def wait_for(self, holds):
         """Asks for the counters until holds(counters)."""
@@ -442,8 +458,8 @@ class StaticFiles:
         paths = list(self.FILES) * 3
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             list(pool.map(lambda path: self.check(self.server, path), paths))
+        self.check_idle(self.server)
         now = self.server.counters()
-        self.assertEqual((now["streams_open"], now["jobs_out"]), (0, 0))
         self.assertLessEqual(now["encoders_live"], now["encoders_limit"])
 
     def test_abort__in_the_middle_at_level_19__frees_the_stream(self):
@@ -474,7 +490,9 @@ class StaticFiles:
 
     def check_idle(self, server):
         server.wait_for(
-            lambda now: now["streams_open"] == 0 and now["jobs_out"] == 0
+            lambda now: now["streams_open"] == 0
+            and now["jobs_out"] == 0
+            and not server.open_files(self.root)
         )
 
     def test_slow_reader__stops_compression__until_it_reads(self):
@@ -542,8 +560,8 @@ class LibeventServer(StaticFiles, unittest.TestCase):
             text = next_text(read_chunk(stream)).decode()
             self.assertRegex(text, r"\A(id: \d+\ndata: {.*}\n\n)+\Z")
             ids += [int(n) for n in re.findall(r"id: (\d+)", text)]
-        self.assertEqual(ids, list(range(ids[0], ids[0] + len(ids))))
-        return ids
+        # The server drops an event for whom the last one is still under way.
+        self.assertEqual(ids, sorted(set(ids)))
 
     def open_events(self, server, stack):
         client = stack.enter_context(server.connect("/events"))
