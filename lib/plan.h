@@ -18,10 +18,13 @@ unsigned segzstd__plan_level_window_log(int level);
 unsigned segzstd__plan_window_log(int level, unsigned cap, uint64_t size,
                                   bool certain);
 
-/* Overlap before a segment of about `part_bytes`, when it is to be chosen. At
- * most the window. */
+/*
+ * Overlap before a segment of about `part_bytes`, when it is to be chosen:
+ * `regular` if every segment of the content will have it, else for one cut made
+ * for an idle worker. At most the window.
+ */
 size_t segzstd__plan_overlap(int level, unsigned window_log,
-                             uint64_t part_bytes);
+                             uint64_t part_bytes, bool regular);
 
 /* Content bytes of one job: some milliseconds of work, whole blocks. */
 size_t segzstd__plan_job_bytes(int level);
@@ -32,11 +35,11 @@ size_t segzstd__plan_whole_bytes(int level);
 
 /*
  * How to share `waiting` bytes of a segment between its own encoder and that of
- * `idle` workers (at least 1): how many bytes its own keeps, or 0 if they are
- * too few to be worth a cut.
+ * `idle` workers (at least 1), after `cuts` such cuts in the content: how many
+ * bytes its own keeps, or 0 if they are too few to be worth a cut.
  */
 uint64_t segzstd__plan_keep(int level, size_t overlap, uint64_t waiting,
-                            unsigned idle);
+                            unsigned idle, uint64_t cuts);
 
 /*
  * Content bytes for which the next extent of copied input should have room:

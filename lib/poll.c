@@ -109,9 +109,10 @@ static struct cut find_cut(const struct segzstd_stream *s, unsigned idle)
         s->ready.len + s->behind >= s->options.output_bytes)
         return cut;
     waiting = segzstd__segment_waiting(cut.segment);
-    cut.overlap =
-        segzstd__stream_overlap(s, min_u64(waiting / (idle + 1), most_part(s)));
-    keep = segzstd__plan_keep(s->options.level, cut.overlap, waiting, idle);
+    cut.overlap = segzstd__stream_overlap(
+        s, min_u64(waiting / (idle + 1), most_part(s)), false);
+    keep = segzstd__plan_keep(s->options.level, cut.overlap, waiting, idle,
+                              s->stats.splits);
     keep = min_u64(keep, most_part(s));
     if (keep != 0)
         cut.pos = cut.segment->taken + keep;

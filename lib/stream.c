@@ -8,7 +8,8 @@
 
 /* ---- new and free ---- */
 
-size_t segzstd__stream_overlap(const struct segzstd_stream *s, uint64_t part)
+size_t segzstd__stream_overlap(const struct segzstd_stream *s, uint64_t part,
+                               bool regular)
 {
     const segzstd_stream_options *o = &s->options;
 
@@ -16,7 +17,7 @@ size_t segzstd__stream_overlap(const struct segzstd_stream *s, uint64_t part)
         return 0;
     if (o->overlap_bytes != 0)
         return min_size(o->overlap_bytes, (size_t)1 << s->window_log);
-    return segzstd__plan_overlap(o->level, s->window_log, part);
+    return segzstd__plan_overlap(o->level, s->window_log, part, regular);
 }
 
 static void init_limits(struct segzstd_stream *s)
@@ -29,8 +30,8 @@ static void init_limits(struct segzstd_stream *s)
     s->max_jobs = o->max_jobs != 0 ? o->max_jobs : s->cache->workers;
     s->input_max = o->input_bytes;
     s->extent_max = 2 * o->input_bytes;
-    s->overlap =
-        segzstd__stream_overlap(s, segment != 0 ? segment : s->extent_max);
+    s->overlap = segzstd__stream_overlap(
+        s, segment != 0 ? segment : s->extent_max, true);
     if (segment != 0) {
         /* one for each job, and one to tell that the last is not the end */
         size_t n = min_size((size_t)s->max_jobs + 1, SIZE_MAX / 8 / segment);

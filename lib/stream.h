@@ -53,9 +53,9 @@ struct segzstd__segment *segzstd__stream_tail(struct segzstd_stream *stream);
 /* Decides what the frame header says. Before the first job and first block. */
 void segzstd__stream_fix_header(struct segzstd_stream *stream);
 
-/* The overlap before a part of about that many bytes. */
+/* The overlap before a part of about that many bytes, see plan.h. */
 size_t segzstd__stream_overlap(const struct segzstd_stream *stream,
-                               uint64_t part);
+                               uint64_t part, bool regular);
 
 /* Output of a segment has come, and the segment's `fed` is up to date. May free
  * the segment. */

@@ -108,27 +108,29 @@ static void test_overlap__any_numbers__is_in_window_and_part(void **state)
         for (unsigned log = 10; log <= 31; log++)
             for (uint64_t part = 0; part < (uint64_t)1 << 50;
                  part = part * 3 + 1) {
-                size_t n = segzstd__plan_overlap(levels[i], log, part);
+                size_t cut = segzstd__plan_overlap(levels[i], log, part, false);
+                size_t regular =
+                    segzstd__plan_overlap(levels[i], log, part, true);
 
-                assert_true(n <= (size_t)1 << log && n <= part / 2);
-                assert_true(n != 0 || part < 1 * MIB);
+                assert_true(cut <= (size_t)1 << log && cut <= part / 2);
+                /* what all segments have costs more than what one has */
+                assert_true(regular <= cut && regular <= part / 8);
+                assert_true(regular != 0 || part < 1 * MIB);
             }
 }
 
-static void test_overlap__more_of_anything__is_not_less(void **state)
+static void test_overlap__more_window_or_part__is_not_less(void **state)
 {
     (void)state;
-    for (int i = 0; i + 1 < LEVELS; i++)
+    for (int i = 0; i < LEVELS; i++)
         for (unsigned log = 10; log < 31; log++)
             for (uint64_t part = 0; part < 1000 * MIB; part += 1 + part / 3) {
-                size_t n = segzstd__plan_overlap(levels[i], log, part);
+                size_t n = segzstd__plan_overlap(levels[i], log, part, true);
 
-                assert_true(segzstd__plan_overlap(levels[i + 1], log, part) >=
-                            n);
-                assert_true(segzstd__plan_overlap(levels[i], log + 1, part) >=
-                            n);
                 assert_true(
-                    segzstd__plan_overlap(levels[i], log, part + 99999) >= n);
+                    segzstd__plan_overlap(levels[i], log + 1, part, true) >= n);
+                assert_true(segzstd__plan_overlap(levels[i], log, part + 99999,
+                                                  true) >= n);
             }
 }
 
@@ -141,8 +143,10 @@ static void test_job_bytes__any_level__are_whole_blocks_and_fall(void **state)
         size_t n = segzstd__plan_job_bytes(levels[i]);
 
         assert_true(n != 0 && n % BLOCK_BYTES_MAX == 0);
-        assert_in_range(n, BLOCK_BYTES_MAX, 1 * MIB);
+        assert_in_range(n, BLOCK_BYTES_MAX, 4 * MIB);
         assert_true(n <= before);
+        assert_in_range(segzstd__plan_whole_bytes(levels[i]), BLOCK_BYTES_MAX,
+                        n);
         before = n;
     }
 }
@@ -152,11 +156,13 @@ static void test_job_bytes__any_level__are_whole_blocks_and_fall(void **state)
 /* What both parts of a cut have at least, as the header says: worth a hop to
  * another thread. The part that is kept is rounded down to whole blocks. */
 static void expect_cut(int level, size_t overlap, uint64_t waiting,
-                       unsigned idle)
+                       unsigned idle, uint64_t cuts)
 {
     uint64_t least = level <= 4 ? 512 * KIB : 256 * KIB;
-    uint64_t keep = segzstd__plan_keep(level, overlap, waiting, idle);
+    uint64_t keep = segzstd__plan_keep(level, overlap, waiting, idle, cuts);
 
+    if (cuts != 0)
+        least *= 2;
     if (overlap / 2 > least)
         least = overlap / 2;
     assert_int_equal(keep == 0, waiting < 2 * least);
@@ -182,28 +188,38 @@ static void test_keep__grid_of_numbers__both_parts_are_worth_it(void **state)
             for (size_t m = 0; m < sizeof(idles) / sizeof(idles[0]); m++)
                 for (uint64_t waiting = 0; waiting < (uint64_t)1 << 42;
                      waiting += 1 + waiting / 7)
-                    expect_cut(levels[i], overlaps[k], waiting, idles[m]);
+                    expect_cut(levels[i], overlaps[k], waiting, idles[m],
+                               waiting % 3);
 }
 
 static void test_keep__just_enough__cuts_in_the_middle(void **state)
 {
     (void)state;
-    assert_int_equal(segzstd__plan_keep(3, 256 * KIB, 1 * MIB - 1, 1), 0);
-    assert_int_equal(segzstd__plan_keep(3, 256 * KIB, 1 * MIB, 1), 512 * KIB);
-    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 512 * KIB - 1, 1), 0);
-    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 512 * KIB, 1), 256 * KIB);
+    assert_int_equal(segzstd__plan_keep(3, 256 * KIB, 1 * MIB - 1, 1, 0), 0);
+    assert_int_equal(segzstd__plan_keep(3, 256 * KIB, 1 * MIB, 1, 0),
+                     512 * KIB);
+    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 512 * KIB - 1, 1, 0), 0);
+    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 512 * KIB, 1, 0),
+                     256 * KIB);
+    /* a tail after a first cut must be longer */
+    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 1 * MIB - 1, 1, 1), 0);
+    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 1 * MIB, 1, 1),
+                     512 * KIB);
 }
 
-/* 8 MiB for itself and 3 others, each of whom has 1 MiB to be primed with,
- * a quarter as dear as compressing: (8 + 3 / 4) / 4, in whole blocks. */
+/* 8 MiB for itself and 3 others, each of whom has 1 MiB to be primed with, a
+ * quarter or half as dear as compressing: (8 + 3 / 4) / 4 and (8 + 3 / 2) / 4,
+ * in whole blocks. */
 static void test_keep__several_idle__shares_with_all(void **state)
 {
     (void)state;
-    assert_int_equal(segzstd__plan_keep(15, 1 * MIB, 8 * MIB, 3),
+    assert_int_equal(segzstd__plan_keep(12, 1 * MIB, 8 * MIB, 3, 0),
                      2 * MIB + 128 * KIB);
+    assert_int_equal(segzstd__plan_keep(15, 1 * MIB, 8 * MIB, 3, 0),
+                     2 * MIB + 256 * KIB);
     /* more idle than there is work for: as if there were fewer */
-    assert_int_equal(segzstd__plan_keep(9, 0, 1 * MIB, 1000),
-                     segzstd__plan_keep(9, 0, 1 * MIB, 3));
+    assert_int_equal(segzstd__plan_keep(9, 0, 1 * MIB, 1000, 0),
+                     segzstd__plan_keep(9, 0, 1 * MIB, 3, 0));
 }
 
 /* ---- extents ---- */
@@ -262,7 +278,7 @@ int main(void)
         cmocka_unit_test(test_window_log__certain_size__just_fits),
         cmocka_unit_test(test_window_log__hinted_size__is_at_least_one_block),
         cmocka_unit_test(test_overlap__any_numbers__is_in_window_and_part),
-        cmocka_unit_test(test_overlap__more_of_anything__is_not_less),
+        cmocka_unit_test(test_overlap__more_window_or_part__is_not_less),
         cmocka_unit_test(test_job_bytes__any_level__are_whole_blocks_and_fall),
         cmocka_unit_test(test_keep__grid_of_numbers__both_parts_are_worth_it),
         cmocka_unit_test(test_keep__just_enough__cuts_in_the_middle),
