@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static size_t mapped_bytes; /* now */
+/* What is mapped: one range at a time, which loses bytes at its ends only. */
+static char *mapped_at;
+static size_t mapped_bytes;
+static bool bad_munmap;
 static bool refuse_mmap, refuse_madvise;
 
 static void *count_mmap(void *at, size_t bytes, int prot, int flags, int fd,
@@ -18,13 +21,22 @@ static void *count_mmap(void *at, size_t bytes, int prot, int flags, int fd,
     void *ptr =
         refuse_mmap ? MAP_FAILED : mmap(at, bytes, prot, flags, fd, offset);
 
-    if (ptr != MAP_FAILED)
-        mapped_bytes += bytes;
+    if (ptr != MAP_FAILED) {
+        mapped_at = ptr;
+        mapped_bytes = bytes;
+    }
     return ptr;
 }
 
 static int count_munmap(void *ptr, size_t bytes)
 {
+    if (bytes > mapped_bytes ||
+        (ptr != mapped_at && (char *)ptr + bytes != mapped_at + mapped_bytes)) {
+        bad_munmap = true;
+        return -1;
+    }
+    if (ptr == mapped_at)
+        mapped_at += bytes;
     mapped_bytes -= bytes;
     return munmap(ptr, bytes);
 }
@@ -175,6 +187,7 @@ static void expect_tables(struct segzstd__mem *mem, size_t size, bool mapped)
     if (mapped) {
         assert_int_equal(host->bytes, 0);
         assert_int_equal(mem->used, mapped_bytes);
+        assert_ptr_equal((char *)ptr - TABLE_HEADER_BYTES, mapped_at);
         assert_true(mem->used >= least);
         assert_true(mem->used - least <= HUGE_TABLE_BYTES_MIN);
         assert_int_equal(((uintptr_t)ptr - TABLE_HEADER_BYTES) % (2 * MIB), 0);
@@ -183,11 +196,13 @@ static void expect_tables(struct segzstd__mem *mem, size_t size, bool mapped)
         assert_int_equal(host->bytes, least);
         assert_int_equal(mem->used, least);
     }
+    assert_true(mem->used_peak >= mem->used);
     expect_usable(ptr, size);
     segzstd__mem_free_tables(mem, ptr);
     assert_int_equal(mem->used, 0);
     assert_int_equal(mem->table_used, 0);
     assert_int_equal(mapped_bytes, 0);
+    assert_false(bad_munmap);
     assert_int_equal(host->bytes, 0);
 }
 

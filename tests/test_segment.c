@@ -183,6 +183,17 @@ static void test_free__with_all_it_can_hold__gives_all_back(void **state)
     assert_int_equal(f->cache->mem.used, f->used);
 }
 
+/* One that was made for nothing. */
+static void test_free__in_no_list__is_allowed(void **state)
+{
+    struct fixture *f = *state;
+    struct segzstd__segment *segment = segzstd__segment_new(f->cache, 0, 1000);
+
+    assert_non_null(segment);
+    segzstd__segment_free(segment, f->cache);
+    assert_int_equal(f->cache->mem.used, f->used);
+}
+
 static void test_drop_input__keeps_the_output(void **state)
 {
     struct fixture *f = *state;
@@ -330,6 +341,7 @@ int main(void)
         WITH_CACHE(test_is_finished__open_out_or_unfed__is_not),
         WITH_CACHE(test_prefix__near_the_extents_start__is_what_there_is),
         WITH_CACHE(test_free__with_all_it_can_hold__gives_all_back),
+        WITH_CACHE(test_free__in_no_list__is_allowed),
         WITH_CACHE(test_drop_input__keeps_the_output),
         WITH_CACHE(test_split__copied_bytes__share_the_extent),
         WITH_CACHE(test_split__reader__shares_it_without_extent),
