@@ -8,9 +8,8 @@
  * where this program calls segzstd_job_run(); nothing else changes.
  *
  * It also flushes: whenever its input pauses, all that came so far can be
- * decoded by the one who reads its output. Try
- *
- *      (echo one; read x < /dev/tty; echo two) | by_hand | zstd -dc
+ * decoded by the one who reads its output. (The zstd command does not show it,
+ * since it fills a buffer before it decodes; a streaming decoder does.)
  */
 #include <errno.h>
 #include <poll.h>

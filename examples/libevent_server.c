@@ -4,7 +4,7 @@
  *
  *      libevent_server DIRECTORY [PORT [LEVEL]]
  *      curl -H 'Accept-Encoding: zstd' http://127.0.0.1:PORT/FILE | zstd -dc
- *      curl -NH 'Accept-Encoding: zstd' http://127.0.0.1:PORT/events | zstd -dc
+ *      curl -N --compressed http://127.0.0.1:PORT/events
  *
  * The loop never compresses and never reads a file: jobs do, on the executor's
  * threads. When jobs are finished the executor writes to an eventfd, which
@@ -23,9 +23,9 @@
  * gives no more jobs, and no more of the file is read. An event that comes
  * before the last one went out is dropped for that client.
  *
- * Fairness: the cache lets no more jobs out than there are workers. A response
- * that wants a job and gets none stands in a queue, whose head is asked again
- * whenever a job, of any response, was completed.
+ * Fairness: the cache limits how many jobs are out, by the number of workers. A
+ * response that wants a job and gets none stands in a queue, whose head is asked
+ * again whenever a job, of any response, was completed.
  */
 #define _DEFAULT_SOURCE
 

@@ -140,8 +140,8 @@ static inline void web_close(void *arg)
     close((int)(intptr_t)arg);
 }
 
-/* The memory into which jobs read grows with it: up to 7 times as much for a
- * large file that is being sent. A quarter of it would cost 2 % at level 9. */
+/* The memory that a large file takes while it is being sent grows with this,
+ * not with the file. Much less would cost ratio. */
 #define WEB_INPUT_BYTES ((size_t)4 << 20)
 
 /* 0 stands for libzstd's default. */

@@ -496,15 +496,15 @@ class StaticFiles:
         )
 
     def test_slow_reader__stops_compression__until_it_reads(self):
-        content = make_random(50 * MIB, seed=4)
+        content = make_random(96 * MIB, seed=4)
         write_file(os.path.join(self.root, "big.bin"), content)
         with running(self.name, self.root, "1") as server:
             client = server.connect("/big.bin", receive_bytes=64 << 10)
             with client, client.makefile("rb") as stream:
                 self.assertEqual(read_head(stream).status, 200)
                 stopped = self.wait_until_stopped(server)
-                self.assertLess(stopped["bytes_in"], 25 * MIB)
-                self.assertLess(stopped["bytes"], 32 * MIB)
+                self.assertLess(stopped["bytes_in"], 48 * MIB)
+                self.assertLess(stopped["bytes"], 64 * MIB)
                 frame = b"".join(iter(lambda: read_chunk(stream), b""))
             self.assertTrue(decode(frame) == content, "content differs")
             self.check_idle(server)
@@ -533,13 +533,13 @@ class StaticFiles:
 
     def test_file_that_shrinks__response_is_visibly_broken(self):
         path = os.path.join(self.root, "shrinks.bin")
-        write_file(path, make_random(50 * MIB, seed=4))
+        write_file(path, make_random(96 * MIB, seed=4))
         with running(self.name, self.root, "1") as server:
             client = server.connect("/shrinks.bin", receive_bytes=64 << 10)
             with client, client.makefile("rb") as stream:
                 self.assertEqual(read_head(stream).status, 200)
                 self.wait_until_stopped(server)
-                os.truncate(path, 26 * MIB)
+                os.truncate(path, 48 * MIB)
                 with self.assertRaises((AssertionError, ConnectionError)):
                     while read_chunk(stream) != b"":
                         pass
