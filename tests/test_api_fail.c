@@ -884,7 +884,7 @@ static void leave_stream(segzstd_stream *stream, enum leave leave)
         segzstd_stream_free(stream);
 }
 
-/* Polls three jobs, leaves the stream with each in its state, completes what
+/* Polls up to three jobs, leaves the stream with each in its state, completes what
  * is left in some order. */
 static void leave_with_fates(const enum fate *fates, enum leave leave,
                              size_t segment_bytes, bool newest_first,
@@ -908,9 +908,12 @@ static void leave_with_fates(const enum fate *fates, enum leave leave,
                      0);
     for (int i = 0; i < JOBS; i++) {
         assert_int_equal(segzstd_stream_poll_job(d.stream, &jobs[i]), 0);
-        assert_non_null(jobs[i]);
+        /* Where to cut, and how often, is the library's own affair. */
+        assert_true(jobs[i] != NULL || (segment_bytes == 0 && i > 1));
     }
     for (int i = 0; i < JOBS; i++) {
+        if (jobs[i] == NULL)
+            continue;
         if (fates[i] == RUN_BEFORE || fates[i] == COMPLETED_BEFORE)
             segzstd_job_run(jobs[i]);
         if (fates[i] == COMPLETED_BEFORE) {
