@@ -37,6 +37,10 @@
  *      // until segzstd_stream_is_done(stream); then
  *      segzstd_stream_free(stream);
  *
+ * Look for output after every step, not only after a job: ending a frame may
+ * need none. When a call says SEGZSTD_ERR_NOMEM while other streams hold the
+ * memory, go on when one of them has moved, or after a while, not at once.
+ *
  * Each of the four steps can make room for the others: after a completed job
  * poll again, after consumed output push and poll again.
  *
@@ -375,7 +379,8 @@ typedef struct segzstd_stream_options {
      * 0: 8 MiB; at least 128 KiB. With fixed segmentation at least one
      * segment for each worker is allowed for. Memory that was pushed by
      * reference and ranges of a reader do not count, since they are not the
-     * stream's. */
+     * stream's; but what a job reads is held in memory for a while, at most
+     * twice input_bytes for each job of the stream. */
     size_t input_bytes;
 
     /* Most output, in bytes, that waits to be read; no new job is given out
@@ -562,10 +567,11 @@ SEGZSTD_API int segzstd_stream_store(segzstd_stream *stream, size_t max_bytes,
                                      size_t *stored);
 
 /*
- * For a stream that will be at rest for a while, an event stream between two
- * events, say: keeps no more than history_bytes of its content, and gives its
- * encoder to whoever needs one. The next push primes another. Does nothing
- * while content waits or jobs are out. Never fails.
+ * For a stream that will be at rest for a while: an event stream between two
+ * events, or a client that does not read. Of content that was compressed it
+ * keeps no more than history_bytes, and nothing that a reader can read again;
+ * its encoder goes to whoever needs one. What comes next primes another. Does
+ * nothing while jobs are out. Never fails.
  */
 SEGZSTD_API void segzstd_stream_rest(segzstd_stream *stream);
 

@@ -108,14 +108,14 @@ size_t segzstd__plan_whole_bytes(int level)
 
 /*
  * Least content for an encoder of its own. Below it the cut costs more (a hop to
- * another thread, priming, a seam) than the other thread can give back. After a
- * first cut only the tail of the content gains from another one.
+ * another thread, priming, a seam) than the other thread can give back. A late
+ * cut shortens only the tail of the content.
  */
-static uint64_t least_part(int level, size_t overlap, uint64_t cuts)
+static uint64_t least_part(int level, size_t overlap, bool late)
 {
     uint64_t least = level <= 4 ? 512 * KIB : 256 * KIB;
 
-    return max_u64(cuts == 0 ? least : 2 * least, overlap / 2);
+    return max_u64(late ? 2 * least : least, overlap / 2);
 }
 
 /* Bytes that could be compressed in the time that priming takes. */
@@ -125,9 +125,9 @@ static uint64_t priming_bytes(int level, size_t overlap)
 }
 
 uint64_t segzstd__plan_keep(int level, size_t overlap, uint64_t waiting,
-                            unsigned idle, uint64_t cuts)
+                            unsigned idle, bool late)
 {
-    uint64_t least = least_part(level, overlap, cuts);
+    uint64_t least = least_part(level, overlap, late);
     uint64_t keep;
 
     assert(idle != 0);

@@ -35,11 +35,12 @@ size_t segzstd__plan_whole_bytes(int level);
 
 /*
  * How to share `waiting` bytes of a segment between its own encoder and that of
- * `idle` workers (at least 1), after `cuts` such cuts in the content: how many
- * bytes its own keeps, or 0 if they are too few to be worth a cut.
+ * `idle` workers (at least 1): how many bytes its own keeps, or 0 if they are
+ * too few to be worth a cut. `late` if the content has been cut before and the
+ * segment is the tail of what was shared then.
  */
 uint64_t segzstd__plan_keep(int level, size_t overlap, uint64_t waiting,
-                            unsigned idle, uint64_t cuts);
+                            unsigned idle, bool late);
 
 /*
  * Content bytes for which the next extent of copied input should have room:

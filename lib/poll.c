@@ -43,13 +43,22 @@ static bool is_due(const struct segzstd_stream *s,
     return !seg->open || s->pos_flush > seg->fed;
 }
 
-/* With fixed segmentation, where the segment must end; else its end. */
-static uint64_t grid_end(const struct segzstd_stream *s,
+/* With fixed segmentation, where the next cut is, there yet or not: a multiple
+ * of segment_bytes from the start. Content that was stored may lie across. */
+static uint64_t next_cut(const struct segzstd_stream *s,
                          const struct segzstd__segment *seg)
 {
     size_t segment = s->options.segment_bytes;
 
-    return segment == 0 ? seg->end : min_u64(seg->end, seg->start + segment);
+    return seg->start + ((seg->fed - seg->start) / segment + 1) * segment;
+}
+
+/* Where the content ends that one run may have. */
+static uint64_t run_end(const struct segzstd_stream *s,
+                        const struct segzstd__segment *seg)
+{
+    return segzstd__stream_is_fixed(s) ? min_u64(seg->end, next_cut(s, seg))
+                                       : seg->end;
 }
 
 static bool is_runnable(const struct segzstd_stream *s,
@@ -62,7 +71,7 @@ static bool is_runnable(const struct segzstd_stream *s,
     /* Not at the very end of a segment: what follows decides whether it is the
      * last, and an only segment is compressed in another way. */
     if (segzstd__stream_is_fixed(s))
-        return seg->end - seg->start > s->options.segment_bytes;
+        return seg->end > next_cut(s, seg);
     return seg->end - seg->fed >= BLOCK_BYTES_MAX;
 }
 
@@ -103,17 +112,24 @@ struct cut {
 static struct cut find_cut(const struct segzstd_stream *s, unsigned idle)
 {
     struct cut cut = {find_longest(s), 0, 0};
-    uint64_t waiting, keep;
+    uint64_t waiting, keep, out;
+    bool late;
 
     if (cut.segment == NULL || idle == 0 || segzstd__stream_is_fixed(s) ||
         s->ready.len + s->behind >= s->options.output_bytes)
         return cut;
     waiting = segzstd__segment_waiting(cut.segment);
+    late = s->stats.splits != 0 && cut.segment->fed != cut.segment->start;
     cut.overlap = segzstd__stream_overlap(
         s, min_u64(waiting / (idle + 1), most_part(s)), false);
-    keep = segzstd__plan_keep(s->options.level, cut.overlap, waiting, idle,
-                              s->stats.splits);
-    keep = min_u64(keep, most_part(s));
+    keep =
+        segzstd__plan_keep(s->options.level, cut.overlap, waiting, idle, late);
+    /* the job that is out counts, if there is one */
+    out = cut.segment->taken - cut.segment->fed;
+    if (out + BLOCK_BYTES_MAX > most_part(s))
+        keep = min_u64(keep, BLOCK_BYTES_MAX);
+    else
+        keep = min_u64(keep, most_part(s) - out);
     if (keep != 0)
         cut.pos = cut.segment->taken + keep;
     return cut;
@@ -161,7 +177,7 @@ static bool fits_one_call(const struct segzstd_stream *s,
 static uint64_t job_end(const struct segzstd_stream *s,
                         const struct segzstd__segment *seg)
 {
-    uint64_t bytes = grid_end(s, seg) - seg->fed;
+    uint64_t bytes = run_end(s, seg) - seg->fed;
     uint64_t blocks = bytes - bytes % BLOCK_BYTES_MAX;
     size_t most = s->shared.slice_bytes;
 
@@ -177,20 +193,39 @@ static uint64_t job_end(const struct segzstd_stream *s,
     return seg->fed + min_u64(blocks, most);
 }
 
+/* What an extent for a reader holds when there is no memory for more. */
+#define LEAST_READ_BYTES BLOCK_BYTES_MAX
+
 /*
- * Gives a segment of a reader its extent: from the prefix on, as far as the
- * content goes or an extent may. The bytes are still to be read.
+ * An extent for a segment of a reader at `fed`, with `carry` bytes before it:
+ * as far as the content goes or an extent may. NULL if there is no memory.
  */
+static struct segzstd__extent *read_extent(struct segzstd_stream *s,
+                                           const struct segzstd__segment *seg,
+                                           size_t carry)
+{
+    size_t most = max_size(s->extent_max, s->options.segment_bytes);
+    size_t content = (size_t)min_u64(run_end(s, seg) - seg->fed, most);
+    struct segzstd__extent *extent = NULL;
+
+    if (!s->is_short && segzstd__cache_has_room(s->cache, carry + content))
+        extent = segzstd__extent_new(s->cache, seg->fed, carry, content);
+    content = min_size(content, LEAST_READ_BYTES);
+    if (extent == NULL && segzstd__cache_has_room(s->cache, carry + content))
+        extent = segzstd__extent_new(s->cache, seg->fed, carry, content);
+    return extent;
+}
+
+/* Gives a segment of a reader its extent. All of it is still to be read, what
+ * comes before `fed` too. */
 static int make_read_extent(struct segzstd_stream *s,
                             struct segzstd__segment *seg)
 {
-    size_t prefix =
-        (size_t)min_u64(seg->overlap, seg->start - seg->reader->pos);
-    size_t content =
-        (size_t)min_u64(grid_end(s, seg) - seg->start,
-                        max_size(s->extent_max, s->options.segment_bytes));
+    uint64_t before = seg->fed - seg->reader->pos;
+    size_t carry =
+        s->is_short ? min_size(seg->overlap, LEAST_READ_BYTES) : seg->overlap;
 
-    seg->extent = segzstd__extent_new(s->cache, seg->start, prefix, content);
+    seg->extent = read_extent(s, seg, (size_t)min_u64(carry, before));
     return seg->extent == NULL ? SEGZSTD_ERR_NOMEM : 0;
 }
 
@@ -201,9 +236,7 @@ static int roll_read_extent(struct segzstd_stream *s,
 {
     struct segzstd__segment *old = *seg, *rest;
     size_t carry = min_size(s->overlap, old->extent->len);
-    size_t content = (size_t)min_u64(old->end - old->fed, s->extent_max);
-    struct segzstd__extent *extent =
-        segzstd__extent_new(s->cache, old->fed, carry, content);
+    struct segzstd__extent *extent = read_extent(s, old, carry);
 
     if (extent == NULL)
         return SEGZSTD_ERR_NOMEM;
@@ -225,13 +258,12 @@ static int roll_read_extent(struct segzstd_stream *s,
  * what a job will read. May replace *seg by the segment that follows it. */
 static int prepare(struct segzstd_stream *s, struct segzstd__segment **seg)
 {
-    uint64_t end = grid_end(s, *seg);
+    uint64_t end = run_end(s, *seg);
     bool cut = end < (*seg)->end;
     int error = 0;
 
     /* flushed where it ends: what is pushed next must not join it */
-    if (segzstd__stream_is_fixed(s) && (*seg)->open &&
-        end - (*seg)->start == s->options.segment_bytes)
+    if (segzstd__stream_is_fixed(s) && (*seg)->open && end == next_cut(s, *seg))
         cut = true;
     if (cut && segzstd__segment_split(*seg, s->cache, end) == NULL)
         return SEGZSTD_ERR_NOMEM;
@@ -241,6 +273,9 @@ static int prepare(struct segzstd_stream *s, struct segzstd__segment **seg)
         error = make_read_extent(s, *seg);
     else if ((*seg)->fed == segzstd__extent_cap_end((*seg)->extent))
         error = roll_read_extent(s, seg);
+    /* What it has can be read again, by when there is more memory. */
+    if (error != 0)
+        segzstd__stream_run_short(s, *seg);
     return error;
 }
 

@@ -47,7 +47,10 @@ static void init_shared(struct segzstd_stream *s)
     s->shared.cache = s->cache;
     s->shared.level = o->level;
     s->shared.dict = o->dict;
-    s->shared.slice_bytes = segzstd__plan_job_bytes(o->level);
+    s->shared.slice_bytes =
+        min_size(segzstd__plan_job_bytes(o->level),
+                 max_size(o->output_bytes - o->output_bytes % BLOCK_BYTES_MAX,
+                          BLOCK_BYTES_MAX));
     s->shared.header.checksum = o->checksum != 0;
     if (o->dict != NULL) {
         segzstd__dict_ref(o->dict);
@@ -218,14 +221,39 @@ static bool is_only(const struct segzstd_stream *s,
     return seg->link.next == &s->segments && seg->link.prev == &s->segments;
 }
 
+void segzstd__stream_drop_read(struct segzstd_stream *s,
+                               struct segzstd__segment *seg)
+{
+    /* a checksum is made from what was read */
+    bool hashed = !s->shared.header.checksum || s->pos_out == seg->fed;
+
+    if (seg->reader == NULL || seg->extent == NULL || !hashed)
+        return;
+    segzstd__cache_abandon(s->cache, &seg->claim);
+    segzstd__extent_unref(seg->extent, s->cache);
+    seg->extent = NULL;
+}
+
+void segzstd__stream_run_short(struct segzstd_stream *s,
+                               struct segzstd__segment *seg)
+{
+    s->is_short = true;
+    segzstd__stream_drop_read(s, seg);
+}
+
 void segzstd_stream_rest(segzstd_stream *s)
 {
     struct segzstd__segment *tail = segzstd__stream_tail(s);
+    struct segzstd__link *link;
 
-    if (s->jobs_out != 0 || tail == NULL || tail->fed != s->pos_in)
+    if (s->jobs_out != 0 || tail == NULL)
         return;
-    tail->open = false;
-    segzstd__stream_advance(s);
+    for (link = s->segments.next; link != &s->segments; link = link->next)
+        segzstd__stream_drop_read(s, segzstd__segment_of(link));
+    if (tail->fed == s->pos_in) {
+        tail->open = false;
+        segzstd__stream_advance(s);
+    }
 }
 
 void segzstd__stream_advance(struct segzstd_stream *s)
@@ -344,6 +372,8 @@ int segzstd_job_complete(segzstd_job *job)
         segzstd__job_drop(s->cache, &job->out);
         seg->claim = job->claim;
         seg->taken = seg->fed;
+        if (error == SEGZSTD_ERR_NOMEM)
+            segzstd__stream_run_short(s, seg);
     }
     if (s->orphan && s->jobs_out == 0) {
         destroy(s);

@@ -43,7 +43,8 @@ struct segzstd_stream {
     int error; /* fatal, or 0 */
     const char *zstd_error;
     unsigned jobs_out;
-    bool orphan; /* freed by the host while jobs were out */
+    bool is_short; /* memory was: what jobs read lies in small extents now */
+    bool orphan;   /* freed by the host while jobs were out */
     segzstd_stream_stats stats;
 };
 
@@ -62,6 +63,15 @@ size_t segzstd__stream_overlap(const struct segzstd_stream *stream,
 void segzstd__stream_took_output(struct segzstd_stream *stream,
                                  struct segzstd__segment *segment,
                                  struct segzstd__buf *out);
+
+/* Drops what jobs of a reader's segment have read, if that can be read again,
+ * and its encoder, which needs it. No job of it is out. */
+void segzstd__stream_drop_read(struct segzstd_stream *stream,
+                               struct segzstd__segment *segment);
+
+/* A job of the segment could not get memory. */
+void segzstd__stream_run_short(struct segzstd_stream *stream,
+                               struct segzstd__segment *segment);
 
 /* Moves output of segments that are next to `ready`, frees those that are
  * finished, and ends the frame if that is due. */

@@ -1,6 +1,7 @@
 /*
  * Contents that are far larger than all bounds of a stream: threads must stay
- * busy and memory small from the first byte to the last.
+ * busy and memory small from the first byte to the last. And streams that
+ * together are larger than the budget.
  */
 #include "support/expect.h"
 
@@ -166,6 +167,76 @@ static void test_push__fixed_segments__memory_stays_small(void **state)
     free_host(&host);
 }
 
+/* ---- more streams than memory ---- */
+
+enum { STREAMS_MAX = 20, STREAM_BYTES = 20 << 20 };
+
+/* One turn of a stream: a job if there is one, and all output. True if it came
+ * further. */
+static bool take_turn(segzstd_stream *stream)
+{
+    segzstd_job *job;
+    bool moved = false;
+    int error = segzstd_stream_poll_job(stream, &job);
+
+    assert_true(error == 0 || error == SEGZSTD_ERR_NOMEM);
+    if (job != NULL) {
+        segzstd_job_run(job);
+        error = segzstd_job_complete(job);
+        assert_true(error == 0 || error == SEGZSTD_ERR_NOMEM);
+        moved = error == 0;
+    }
+    segzstd_stream_consume(stream, segzstd_stream_ready_bytes(stream));
+    return moved;
+}
+
+/* What a job has read is worth nothing if there is no memory to compress it;
+ * where all streams kept it, none of them could ever go on. */
+static void take_turns(unsigned count, uint64_t budget, int level)
+{
+    segzstd_cache_options co = SEGZSTD_CACHE_OPTIONS_INIT;
+    segzstd_stream_options so = SEGZSTD_STREAM_OPTIONS_INIT;
+    unsigned char *pattern = data_new(PATTERN_BYTES, DATA_RANDOM, 1);
+    struct host host = {.pattern = pattern};
+    segzstd_stream *streams[STREAMS_MAX];
+    unsigned open = count, idle_turns = 0;
+
+    co.workers = WORKERS;
+    co.byte_budget = budget;
+    so.level = level;
+    so.output_bytes = 256 << 10;
+    assert_int_equal(segzstd_cache_new(&host.cache, &co), 0);
+    for (unsigned i = 0; i < count; i++) {
+        streams[i] = expect_stream(host.cache, &so);
+        assert_int_equal(segzstd_stream_push_reader(streams[i], read_pattern,
+                                                    STREAM_BYTES, SEGZSTD_END,
+                                                    NULL, &host),
+                         0);
+    }
+    for (unsigned i = 0; open != 0; i = (i + 1) % count) {
+        if (streams[i] == NULL)
+            continue;
+        idle_turns = take_turn(streams[i]) ? 0 : idle_turns + 1;
+        assert_true(idle_turns <= 4 * open);
+        if (!segzstd_stream_is_done(streams[i]))
+            continue;
+        segzstd_stream_free(streams[i]);
+        streams[i] = NULL;
+        open--;
+    }
+    segzstd_cache_free(host.cache);
+    free(pattern);
+}
+
+static void test_budget__many_readers__all_come_to_their_end(void **state)
+{
+    (void)state;
+    take_turns(1, 16 * EXPECT_MIB, 3);
+    take_turns(10, 64 * EXPECT_MIB, 3);
+    take_turns(20, 128 * EXPECT_MIB, 3);
+    take_turns(3, 16 * EXPECT_MIB, 9); /* less than two encoders */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +245,7 @@ int main(void)
             test_reader__text_with_checksum__both_workers_stay_busy),
         cmocka_unit_test(test_reader__zeros__memory_stays_small),
         cmocka_unit_test(test_push__fixed_segments__memory_stays_small),
+        cmocka_unit_test(test_budget__many_readers__all_come_to_their_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

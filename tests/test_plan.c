@@ -156,12 +156,12 @@ static void test_job_bytes__any_level__are_whole_blocks_and_fall(void **state)
 /* What both parts of a cut have at least, as the header says: worth a hop to
  * another thread. The part that is kept is rounded down to whole blocks. */
 static void expect_cut(int level, size_t overlap, uint64_t waiting,
-                       unsigned idle, uint64_t cuts)
+                       unsigned idle, bool late)
 {
     uint64_t least = level <= 4 ? 512 * KIB : 256 * KIB;
-    uint64_t keep = segzstd__plan_keep(level, overlap, waiting, idle, cuts);
+    uint64_t keep = segzstd__plan_keep(level, overlap, waiting, idle, late);
 
-    if (cuts != 0)
+    if (late)
         least *= 2;
     if (overlap / 2 > least)
         least = overlap / 2;
@@ -189,21 +189,23 @@ static void test_keep__grid_of_numbers__both_parts_are_worth_it(void **state)
                 for (uint64_t waiting = 0; waiting < (uint64_t)1 << 42;
                      waiting += 1 + waiting / 7)
                     expect_cut(levels[i], overlaps[k], waiting, idles[m],
-                               waiting % 3);
+                               waiting % 3 == 0);
 }
 
 static void test_keep__just_enough__cuts_in_the_middle(void **state)
 {
     (void)state;
-    assert_int_equal(segzstd__plan_keep(3, 256 * KIB, 1 * MIB - 1, 1, 0), 0);
-    assert_int_equal(segzstd__plan_keep(3, 256 * KIB, 1 * MIB, 1, 0),
+    assert_int_equal(segzstd__plan_keep(3, 256 * KIB, 1 * MIB - 1, 1, false),
+                     0);
+    assert_int_equal(segzstd__plan_keep(3, 256 * KIB, 1 * MIB, 1, false),
                      512 * KIB);
-    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 512 * KIB - 1, 1, 0), 0);
-    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 512 * KIB, 1, 0),
+    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 512 * KIB - 1, 1, false),
+                     0);
+    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 512 * KIB, 1, false),
                      256 * KIB);
     /* a tail after a first cut must be longer */
-    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 1 * MIB - 1, 1, 1), 0);
-    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 1 * MIB, 1, 1),
+    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 1 * MIB - 1, 1, true), 0);
+    assert_int_equal(segzstd__plan_keep(9, 256 * KIB, 1 * MIB, 1, true),
                      512 * KIB);
 }
 
@@ -213,13 +215,13 @@ static void test_keep__just_enough__cuts_in_the_middle(void **state)
 static void test_keep__several_idle__shares_with_all(void **state)
 {
     (void)state;
-    assert_int_equal(segzstd__plan_keep(12, 1 * MIB, 8 * MIB, 3, 0),
+    assert_int_equal(segzstd__plan_keep(12, 1 * MIB, 8 * MIB, 3, false),
                      2 * MIB + 128 * KIB);
-    assert_int_equal(segzstd__plan_keep(15, 1 * MIB, 8 * MIB, 3, 0),
+    assert_int_equal(segzstd__plan_keep(15, 1 * MIB, 8 * MIB, 3, false),
                      2 * MIB + 384 * KIB);
     /* more idle than there is work for: as if there were fewer */
-    assert_int_equal(segzstd__plan_keep(9, 0, 1 * MIB, 1000, 0),
-                     segzstd__plan_keep(9, 0, 1 * MIB, 3, 0));
+    assert_int_equal(segzstd__plan_keep(9, 0, 1 * MIB, 1000, false),
+                     segzstd__plan_keep(9, 0, 1 * MIB, 3, false));
 }
 
 /* ---- extents ---- */
