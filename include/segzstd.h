@@ -184,7 +184,10 @@ typedef enum segzstd_retention {
 /*
  * Options of a cache. Initialise with SEGZSTD_CACHE_OPTIONS_INIT; every field
  * left 0 has its default. New fields are added at the end only; a caller built
- * against an older header passes a smaller struct_size and gets the defaults.
+ * against an older header passes a smaller struct_size and gets the defaults. A
+ * larger one, of a newer header, is taken as long as what is not known here is
+ * 0. This holds for all structs with a struct_size; in statistics that are not
+ * known here become 0.
  */
 typedef struct segzstd_cache_options {
     size_t struct_size;
@@ -388,8 +391,10 @@ typedef struct segzstd_stream_options {
      * idle workers. 0: 8 MiB; at least 64 KiB. */
     size_t output_bytes;
 
-    /* How many of its last bytes a stream keeps between two flushes, for an
-     * encoder that takes over. 0: 32 KiB. SEGZSTD_OVERLAP_NONE: none. */
+    /* How many of its last bytes a stream keeps at rest, for the encoder that
+     * goes on: after segzstd_stream_rest(), or where memory is taken for new
+     * content after its encoder was lost. 0: 32 KiB. SEGZSTD_OVERLAP_NONE:
+     * none. */
     size_t history_bytes;
 
     /* Borrowed for the life of the stream (a reference is taken). NULL: none. */
@@ -513,7 +518,7 @@ SEGZSTD_API segzstd_stream *segzstd_job_stream(const segzstd_job *job);
  * Gives a job back; the pointer is dead after it. Jobs may be completed in any
  * order. Returns 0; SEGZSTD_ERR_NOMEM if the job could not get memory: its
  * input waits again, poll later, store, or cancel; or the stream's fatal
- * error.
+ * error. A job that was not run is no error; its input waits again.
  */
 SEGZSTD_API int segzstd_job_complete(segzstd_job *job);
 
@@ -531,7 +536,7 @@ typedef struct segzstd_vec {
 SEGZSTD_API size_t segzstd_stream_peek(const segzstd_stream *stream,
                                        segzstd_vec *vec, size_t max);
 
-/* Drops the first `bytes` of the output, at most what is ready. */
+/* Drops the first `bytes` of the output, or all that is ready if it is less. */
 SEGZSTD_API void segzstd_stream_consume(segzstd_stream *stream, size_t bytes);
 
 /* Bytes ready to be read. */

@@ -20,12 +20,15 @@
 
 #define LEVEL_DEFAULT 3
 
+/* No struct of options will ever be this large: its size is garbage. */
+#define STRUCT_BYTES_MAX 4096
+
 static int read_struct(void *ours, size_t bytes, const void *given)
 {
     size_t given_bytes;
 
     memcpy(&given_bytes, given, sizeof(given_bytes));
-    if (given_bytes < sizeof(given_bytes))
+    if (given_bytes < sizeof(given_bytes) || given_bytes > STRUCT_BYTES_MAX)
         return SEGZSTD_ERR_INVALID;
     for (size_t i = bytes; i < given_bytes; i++)
         if (((const uint8_t *)given)[i] != 0)

@@ -207,6 +207,9 @@ static void keep_history(struct segzstd_stream *s,
     keep = min_size(min_size(s->options.history_bytes, s->overlap), from->len);
     if (segzstd__stream_is_fixed(s))
         keep = min_size(s->overlap, from->len);
+    /* so that a history of 2^n fills a memory block of that size */
+    if (keep > 2 * EXTENT_HEADER_BYTES && !segzstd__stream_is_fixed(s))
+        keep -= EXTENT_HEADER_BYTES;
     if (keep == 0)
         return;
     segzstd__extent_unref(s->history, s->cache);
@@ -394,7 +397,7 @@ void segzstd_stream_consume(segzstd_stream *s, size_t bytes)
 {
     struct segzstd__chunk *chunk;
 
-    assert(bytes <= s->ready.len);
+    bytes = min_size(bytes, s->ready.len);
     while ((chunk = segzstd__buf_consume(&s->ready, &bytes)) != NULL)
         if (chunk->block_bytes != 0)
             segzstd__cache_put_block(s->cache, chunk, chunk->block_bytes);
