@@ -207,11 +207,11 @@ static void keep_history(struct segzstd_stream *s,
     keep = min_size(min_size(s->options.history_bytes, s->overlap), from->len);
     if (segzstd__stream_is_fixed(s))
         keep = min_size(s->overlap, from->len);
-    /* so that a history of 2^n fills a memory block of that size */
-    if (keep > 2 * EXTENT_HEADER_BYTES && !segzstd__stream_is_fixed(s))
-        keep -= EXTENT_HEADER_BYTES;
     if (keep == 0)
         return;
+    /* a history of 2^n fits a memory block of that size if it gives a little */
+    if (!segzstd__stream_is_fixed(s) && segzstd__pool_round(keep) == keep)
+        keep -= EXTENT_HEADER_BYTES;
     segzstd__extent_unref(s->history, s->cache);
     s->history = segzstd__extent_new(s->cache, s->pos_in, keep, 0);
     if (s->history != NULL)
