@@ -211,6 +211,27 @@ static void test_append__empty_or_not__keeps_the_order(void **state)
     free_all(&a);
 }
 
+static void test_copy__several_chunks__become_one(void **state)
+{
+    struct segzstd__buf from = {NULL, NULL, 0}, to = {NULL, NULL, 0};
+
+    (void)state;
+    segzstd__buf_copy(&to, &from);
+    expect_text(&to, "");
+    add_text(&from, "abc");
+    add_chunk(&from, 10);
+    add_text(&from, "def");
+    add_chunk(&to, 9);
+    memcpy(segzstd__buf_tail(&to), "...", 3);
+    segzstd__buf_produced(&to, 3);
+    segzstd__buf_copy(&to, &from);
+    expect_text(&to, "...abcdef");
+    assert_int_equal(segzstd__buf_room(&to), 0);
+    expect_text(&from, "abcdef");
+    free_all(&from);
+    free_all(&to);
+}
+
 /* A header of libzstd gives way to one that is longer or shorter. */
 static void test_replace_head__any_length__the_rest_stays(void **state)
 {
@@ -317,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_consume__nothing__leaves_an_empty_chunk),
         cmocka_unit_test(test_pop__unread_bytes__go_with_their_chunk),
         cmocka_unit_test(test_append__empty_or_not__keeps_the_order),
+        cmocka_unit_test(test_copy__several_chunks__become_one),
         cmocka_unit_test(test_replace_head__any_length__the_rest_stays),
         cmocka_unit_test(test_buf__random_use__bytes_come_out_in_order),
     };

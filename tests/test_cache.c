@@ -466,6 +466,20 @@ static void test_acquire__taken_for_another_key__fits_that_one_then(
     segzstd__cache_release(f->cache, slots[3]);
 }
 
+/* A run that goes on has the tables that it began with, whatever is left of its
+ * content. */
+static void test_acquire__resumed__keeps_its_key(void **state)
+{
+    struct fixture *f = *state;
+    struct segzstd__slot *slot = acquire(f, &key_a);
+    struct segzstd__claim claim = segzstd__cache_hold(f->cache, slot);
+
+    assert_ptr_equal(reclaim_run(f, &key_b, &claim, true), slot);
+    segzstd__cache_release(f->cache, slot);
+    assert_ptr_equal(acquire(f, &key_a), slot);
+    segzstd__cache_release(f->cache, slot);
+}
+
 static void test_hold__claimed_again__goes_on_where_it_was(void **state)
 {
     struct fixture *f = *state;
@@ -784,6 +798,29 @@ static void test_get_block__idle_of_the_class__is_used_again(void **state)
     assert_int_equal(idle_bytes(f), 0);
     put_block(f, first, 5000);
     put_block(f, second, 5000);
+}
+
+/* Streams that outgrow one size after the other must not leave blocks of all of
+ * them behind. */
+static void test_get_block__much_of_other_sizes_idle__frees_the_oldest(
+    void **state)
+{
+    struct fixture *f = *state;
+    void *block;
+
+    leave_block(f, 1 * MIB);
+    leave_block(f, 4 * MIB);
+    leave_block(f, POOL_SLACK_BYTES - 4 * MIB);
+    assert_int_equal(idle_bytes(f), POOL_SLACK_BYTES + 1 * MIB);
+    block = get_block(f, 4 * MIB);
+    put_block(f, block, 4 * MIB);
+    assert_int_equal(idle_bytes(f), POOL_SLACK_BYTES + 1 * MIB);
+    block = get_block(f, 4096);
+    assert_int_equal(idle_bytes(f), POOL_SLACK_BYTES);
+    assert_null(segzstd__pool_take(&f->cache->pool, 1 * MIB));
+    put_block(f, block, 4096);
+    put_block(f, get_block(f, 6144), 6144);
+    assert_true(idle_bytes(f) <= POOL_SLACK_BYTES);
 }
 
 static void test_put_block__larger_than_any_class__is_freed(void **state)
@@ -1138,6 +1175,7 @@ int main(void)
         WITH_CACHE(test_acquire__key_differs_in_one_part__is_a_miss),
         WITH_CACHE(test_acquire__no_fitting_encoder__takes_in_this_order),
         WITH_CACHE(test_acquire__taken_for_another_key__fits_that_one_then),
+        WITH_CACHE(test_acquire__resumed__keeps_its_key),
         WITH_CACHE(test_hold__claimed_again__goes_on_where_it_was),
         WITH_CACHE(test_claim__used_before__holds_no_more),
         WITH_CACHE(test_abandon__held__is_idle_for_anyone),
@@ -1153,6 +1191,7 @@ int main(void)
         BARE(test_retention__bounded__frees_the_oldest_beyond),
         BARE(test_retention__none__keeps_nothing_idle),
         WITH_CACHE(test_get_block__idle_of_the_class__is_used_again),
+        WITH_CACHE(test_get_block__much_of_other_sizes_idle__frees_the_oldest),
         WITH_CACHE(test_put_block__larger_than_any_class__is_freed),
         WITH_CACHE(test_get_block__budget_used_up__reclaims_then_null),
         WITH_CACHE(test_has_room__for_input__leaves_an_eighth),

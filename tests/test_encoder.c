@@ -497,6 +497,7 @@ static void test_run__with_prefix__finds_its_matches_there(void **state)
 
         begin(f, &run);
         assert_true(f->encoder->seam_active);
+        assert_int_equal(f->encoder->seam_piece, SEAM_PIECE_MIN);
         flush(f, 256, f->cap);
         flush(f, PREFIX, f->cap);
         end_frame(f);
@@ -803,6 +804,7 @@ static void test_memory__no_custom_alloc__is_counted_after_the_fact(
 {
     struct fixture *f = *state;
     unsigned char *content = data_new(100000, DATA_TEXT, 6);
+    struct segzstd__run run;
 
     drop_encoder(f);
     create_advanced = NULL;
@@ -812,6 +814,15 @@ static void test_memory__no_custom_alloc__is_counted_after_the_fact(
     assert_int_equal(f->mem.table_used, f->encoder->charged);
     assert_int_equal(f->mem.used, segzstd__encoder_bytes(f->encoder));
     assert_int_equal(f->alloc.bytes, sizeof(*f->encoder));
+    drop_encoder(f);
+
+    /* the first flush of a run is when its tables are there */
+    f->encoder = segzstd__encoder_new(&f->mem);
+    assert_non_null(f->encoder);
+    run = first_run(1, content, 100000, false);
+    begin(f, &run);
+    flush(f, 1000, f->cap);
+    assert_int_equal(f->mem.used, segzstd__encoder_bytes(f->encoder));
     drop_encoder(f);
     free(content);
 }

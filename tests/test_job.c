@@ -474,6 +474,75 @@ static void test_pieces__frame_header__is_the_streams(void **state)
     segzstd__cache_abandon(f->cache, &job.claim);
 }
 
+/* Ten thousand event streams may have one chunk each. */
+static void test_pieces__little_content__has_a_small_chunk(void **state)
+{
+    static const size_t sizes[] = {1, 100, 2000};
+    struct fixture *f = *state;
+
+    for (size_t from = 0; from <= 100000; from += 100000)
+        for (int i = 0; i < 3; i++) {
+            struct segzstd_job job = make_job(f, from, sizes[i], 200000);
+
+            segzstd_job_run(&job);
+            assert_int_equal(job.error, 0);
+            assert_int_equal(job.out.head->block_bytes, 4096);
+            assert_null(job.out.head->next);
+            segzstd__job_drop(f->cache, &job.out);
+            segzstd__cache_abandon(f->cache, &job.claim);
+        }
+}
+
+/* Much content has chunks that a socket takes at once. */
+static void test_pieces__much_content__has_chunks_of_64_kib(void **state)
+{
+    struct fixture *f = *state;
+    struct segzstd_job job = make_job(f, 0, 500000, 500000);
+    struct segzstd__chunk *chunk;
+
+    data_fill(f->content, CONTENT, DATA_RANDOM, 1);
+    segzstd_job_run(&job);
+    assert_int_equal(job.error, 0);
+    for (chunk = job.out.head; chunk != NULL; chunk = chunk->next)
+        assert_in_range(chunk->block_bytes, 48 * KIB, 96 * KIB);
+    assert_true(job.out.len > 500000);
+    take_output(f, &job);
+    expect_pieces(f, 500000);
+}
+
+/* Once the decoder's state is known, blocks are not looked at. */
+static void test_pieces__past_the_seam__is_settled(void **state)
+{
+    struct fixture *f = *state;
+    struct segzstd_job job = make_job(f, 100000, 50000, 200000);
+
+    data_fill(f->content, CONTENT, DATA_TEXT, 1);
+    run_job(f, &job);
+    assert_false(job.claim.slot->encoder->seam_active);
+    assert_true(segzstd__seam_is_settled(&job.claim.slot->encoder->seam));
+    segzstd__cache_abandon(f->cache, &job.claim);
+}
+
+/* A short rest of large content is not a small file, for which libzstd would
+ * take a dearer match finder. */
+static void test_pieces__short_rest__is_pledged_as_large(void **state)
+{
+    struct fixture *f = *state;
+    struct segzstd_job job = make_job(f, 200000, 1000, 201000);
+
+    job.last_of_run = false;
+    job.prefix_len = 100000;
+    run_job(f, &job);
+    assert_int_equal(job.claim.slot->key.size_log, 19);
+    segzstd__cache_abandon(f->cache, &job.claim);
+    job = make_job(f, 200000, 1000, 201000);
+    job.last_of_run = false;
+    job.prefix_len = 30000;
+    run_job(f, &job);
+    assert_int_equal(job.claim.slot->key.size_log, 15);
+    segzstd__cache_abandon(f->cache, &job.claim);
+}
+
 /* The key is that of the tables: level, window, and all that can come. */
 static void test_pieces__held_encoder__has_the_jobs_key(void **state)
 {
@@ -918,6 +987,10 @@ int main(void)
         WITH_CACHE(test_pieces__encoder_lost_in_between__another_is_primed),
         WITH_CACHE(test_pieces__slices__are_as_good_as_one_piece),
         WITH_CACHE(test_pieces__frame_header__is_the_streams),
+        WITH_CACHE(test_pieces__little_content__has_a_small_chunk),
+        WITH_CACHE(test_pieces__much_content__has_chunks_of_64_kib),
+        WITH_CACHE(test_pieces__past_the_seam__is_settled),
+        WITH_CACHE(test_pieces__short_rest__is_pledged_as_large),
         WITH_CACHE(test_pieces__held_encoder__has_the_jobs_key),
         WITH_CACHE(test_dict__whole_and_first_run__refer_to_it),
         WITH_CACHE(test_dict__no_memory_to_digest_it__refused),

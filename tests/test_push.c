@@ -261,6 +261,25 @@ static void test_push__after_rest__carries_the_history(void **state)
     expect_extent(f, tail_of(f), 10100);
 }
 
+/* What follows a reference or a reader has no use for the history. */
+static void test_push_ref_and_reader__after_rest__drop_the_history(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int reader = 0; reader < 2; reader++) {
+        open_stream(f);
+        push(f, 100000, SEGZSTD_FLUSH);
+        work(f);
+        segzstd_stream_rest(f->stream);
+        assert_non_null(f->stream->history);
+        if (reader != 0)
+            assert_int_equal(push_reader(f, 100, SEGZSTD_CONTINUE), 0);
+        else
+            assert_int_equal(push_ref(f, 1 << 20, SEGZSTD_CONTINUE), 0);
+        assert_null(f->stream->history);
+    }
+}
+
 static void test_push__no_history__carries_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -605,6 +624,34 @@ static void test_push__no_memory__keeps_what_was_taken(void **state)
     assert_true(refused >= 2);
 }
 
+/* Input leaves an eighth of the budget; up to there a smaller extent serves
+ * where the one that was wanted is too much. */
+static void test_push__byte_budget__is_used_but_for_an_eighth(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t budget;
+    size_t taken;
+
+    open_stream(f);
+    push(f, 1000, SEGZSTD_CONTINUE);
+    budget = f->cache->mem.used + 1000000;
+    f->cache->mem.budget = budget;
+    assert_int_equal(segzstd_stream_push(f->stream, f->content + 1000, 2000000,
+                                         SEGZSTD_CONTINUE, &taken),
+                     SEGZSTD_ERR_NOMEM);
+    f->taken += taken;
+    assert_true(f->cache->mem.used <= budget - budget / 8 + 8192);
+    assert_true(taken > 200000);
+    assert_int_equal(tail_of(f)->end, f->taken);
+    assert_memory_equal(
+        segzstd__extent_at(tail_of(f)->extent, tail_of(f)->start),
+        f->content + tail_of(f)->start, tail_of(f)->end - tail_of(f)->start);
+    f->cache->mem.budget = 0;
+    push(f, 1000, SEGZSTD_END);
+    work(f);
+    assert_true(segzstd_stream_is_done(f->stream));
+}
+
 /* The first push of a stream: a segment, or its extent, is refused. */
 static void test_push__no_memory_for_a_segment__changes_nothing(void **state)
 {
@@ -681,6 +728,7 @@ int main(void)
         WITH_CACHE(test_push__size_hinted__has_room_at_once),
         WITH_CACHE(test_push__extent_full_and_fed__opens_a_primed_segment),
         WITH_CACHE(test_push__after_rest__carries_the_history),
+        WITH_CACHE(test_push_ref_and_reader__after_rest__drop_the_history),
         WITH_CACHE(test_push__no_history__carries_nothing),
         WITH_CACHE(test_push__fixed_segments__extents_end_on_the_grid),
         WITH_CACHE(test_push__segment_above_the_window__is_taken_whole),
@@ -695,6 +743,7 @@ int main(void)
         WITH_CACHE(test_push__after_a_reference__carries_from_it),
         WITH_CACHE(test_push_reader__range__is_a_segment_without_bytes),
         WITH_CACHE(test_push__no_memory__keeps_what_was_taken),
+        WITH_CACHE(test_push__byte_budget__is_used_but_for_an_eighth),
         WITH_CACHE(test_push__no_memory_for_a_segment__changes_nothing),
         WITH_CACHE(test_push_ref_and_reader__no_memory__changes_nothing),
         WITH_CACHE(test_push_ref__no_memory_to_copy__borrows_the_rest),
