@@ -555,14 +555,14 @@ static uint64_t push_or_store(struct drive *d, const unsigned char *content,
 static void test_budget__too_small_for_an_encoder__store_ends_it(void **state)
 {
     segzstd_cache_options co = SEGZSTD_CACHE_OPTIONS_INIT;
-    segzstd_stream_options so = fixed_options(9, 0);
+    segzstd_stream_options so = fixed_options(12, 0);
     size_t len = 2 * MIB;
     unsigned char *content = data_new(len, DATA_JSON, SEED);
     segzstd_cache *cache = NULL;
     struct drive d;
 
     (void)state;
-    co.byte_budget = MIB;
+    co.byte_budget = MIB / 2; /* also for the short rest at the end */
     co.workers = 1;
     assert_int_equal(segzstd_cache_new(&cache, &co), 0);
     drive_init(&d, expect_stream(cache, &so), SEED);
