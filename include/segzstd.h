@@ -387,8 +387,10 @@ typedef struct segzstd_stream_options {
     size_t input_bytes;
 
     /* Most output, in bytes, that waits to be read; no new job is given out
-     * above it. It is also the most content between two cuts that are made for
-     * idle workers. 0: 8 MiB; at least 64 KiB. */
+     * above it. Divided by the jobs beyond the first it is also the most content
+     * between two cuts that are made for idle workers, and so the memory that
+     * parallel work on a long content may take. 0: 8 MiB for each job beyond
+     * the first, and at least for one. At least 64 KiB. */
     size_t output_bytes;
 
     /* How many of its last bytes a stream keeps at rest, for the encoder that

@@ -10,7 +10,6 @@
 #define INPUT_BYTES_MIN BLOCK_BYTES_MAX
 #define INPUT_BYTES_DEFAULT (8 * MIB)
 #define OUTPUT_BYTES_MIN (64 * KIB)
-#define OUTPUT_BYTES_DEFAULT (8 * MIB)
 
 /*
  * What an event stream needs to find its own repeated phrases again. Small, for
@@ -98,8 +97,6 @@ static void complete(segzstd_stream_options *o)
         o->window_log = SEGZSTD_WINDOW_LOG_HTTP;
     if (o->input_bytes == 0)
         o->input_bytes = INPUT_BYTES_DEFAULT;
-    if (o->output_bytes == 0)
-        o->output_bytes = OUTPUT_BYTES_DEFAULT;
     o->history_bytes = size_or_none(o->history_bytes, HISTORY_BYTES_DEFAULT);
 }
 

@@ -10,16 +10,6 @@
 
 /* ---- choosing a job ---- */
 
-/*
- * Most content between two cuts that are made for idle workers. What a part
- * makes is kept until all before it is done, so a longer one would only stop at
- * the bound for output, with its thread idle.
- */
-static size_t most_part(const struct segzstd_stream *s)
-{
-    return max_size(s->options.output_bytes, s->options.segment_bytes);
-}
-
 /* Too much waits already. The first segment is only held back by what can be
  * read, or nothing would ever be. With a checksum content stays in memory until
  * its turn to be hashed comes, so it must not run far ahead. */
@@ -31,9 +21,9 @@ static bool is_held_back(const struct segzstd_stream *s,
     uint64_t ahead = seg->fed - s->pos_out;
 
     if (!first && s->shared.header.checksum &&
-        ahead >= ((uint64_t)s->max_jobs + 1) * most_part(s))
+        ahead >= ((uint64_t)s->max_jobs + 1) * s->part_max)
         return true;
-    return unread >= s->options.output_bytes;
+    return unread >= s->output_max;
 }
 
 /* Content that is to be compressed now, whole blocks or not. */
@@ -116,20 +106,20 @@ static struct cut find_cut(const struct segzstd_stream *s, unsigned idle)
     bool late;
 
     if (cut.segment == NULL || idle == 0 || segzstd__stream_is_fixed(s) ||
-        s->ready.len + s->behind >= s->options.output_bytes)
+        s->ready.len + s->behind >= s->output_max)
         return cut;
     waiting = segzstd__segment_waiting(cut.segment);
     late = s->stats.splits != 0 && cut.segment->fed != cut.segment->start;
     cut.overlap = segzstd__stream_overlap(
-        s, min_u64(waiting / (idle + 1), most_part(s)), false);
+        s, min_u64(waiting / (idle + 1), s->part_max), false);
     keep =
         segzstd__plan_keep(s->options.level, cut.overlap, waiting, idle, late);
     /* the job that is out counts, if there is one */
     out = cut.segment->taken - cut.segment->fed;
-    if (out + BLOCK_BYTES_MAX > most_part(s))
+    if (out + BLOCK_BYTES_MAX > s->part_max)
         keep = min_u64(keep, BLOCK_BYTES_MAX);
     else
-        keep = min_u64(keep, most_part(s) - out);
+        keep = min_u64(keep, s->part_max - out);
     if (keep != 0)
         cut.pos = cut.segment->taken + keep;
     return cut;

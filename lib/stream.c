@@ -6,6 +6,10 @@
 
 #include "plan.h"
 
+/* Output that may wait for each job beyond the first. Parts of 8 MiB cost little
+ * size, and an incompressible one fits. */
+#define OUTPUT_BYTES_PER_JOB (8 * MIB)
+
 /* ---- new and free ---- */
 
 size_t segzstd__stream_overlap(const struct segzstd_stream *s, uint64_t part,
@@ -23,13 +27,19 @@ size_t segzstd__stream_overlap(const struct segzstd_stream *s, uint64_t part,
 static void init_limits(struct segzstd_stream *s)
 {
     const segzstd_stream_options *o = &s->options;
-    size_t segment = o->segment_bytes;
+    size_t segment = o->segment_bytes, ahead;
 
     s->window_log = segzstd__plan_window_log(o->level, o->window_log,
                                              SEGZSTD_SIZE_UNKNOWN, false);
     s->max_jobs = o->max_jobs != 0 ? o->max_jobs : s->cache->workers;
     s->input_max = o->input_bytes;
     s->extent_max = 2 * o->input_bytes;
+    /* What a part makes is kept until all before it is done, so longer parts
+     * would only stop at the bound for output, with their threads idle. */
+    ahead = s->max_jobs > 1 ? s->max_jobs - 1 : 1;
+    s->output_max =
+        o->output_bytes != 0 ? o->output_bytes : ahead * OUTPUT_BYTES_PER_JOB;
+    s->part_max = max_size(s->output_max / ahead, BLOCK_BYTES_MAX);
     s->overlap = segzstd__stream_overlap(
         s, segment != 0 ? segment : s->extent_max, true);
     if (segment != 0) {
@@ -49,7 +59,7 @@ static void init_shared(struct segzstd_stream *s)
     s->shared.dict = o->dict;
     s->shared.slice_bytes =
         min_size(segzstd__plan_job_bytes(o->level),
-                 max_size(o->output_bytes - o->output_bytes % BLOCK_BYTES_MAX,
+                 max_size(s->output_max - s->output_max % BLOCK_BYTES_MAX,
                           BLOCK_BYTES_MAX));
     s->shared.header.checksum = o->checksum != 0;
     if (o->dict != NULL) {

@@ -19,6 +19,8 @@ struct segzstd_stream {
     size_t overlap;    /* before a cut, unless it is made for an idle worker */
     size_t input_max;  /* copied bytes that may wait */
     size_t extent_max; /* content bytes of one extent */
+    size_t output_max; /* bytes that may wait to be read */
+    size_t part_max;   /* content between two cuts for idle workers */
     unsigned max_jobs;
 
     struct segzstd__link segments;   /* first content first */

@@ -164,12 +164,12 @@ static void test_read_stream__zeros__are_completed(void **state)
     assert_int_equal(read.level, 3);
     assert_int_equal(read.window_log, 23);
     assert_int_equal(read.input_bytes, 8 * MIB);
-    assert_int_equal(read.output_bytes, 8 * MIB);
     assert_int_equal(read.history_bytes, 32 * KIB);
     /* These mean something while they are 0, and are completed later. */
     assert_int_equal(read.segment_bytes, 0);
     assert_int_equal(read.overlap_bytes, 0);
     assert_int_equal(read.max_jobs, 0);
+    assert_int_equal(read.output_bytes, 0);
 }
 
 static void test_read_stream__none__is_no_history(void **state)
