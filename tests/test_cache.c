@@ -36,6 +36,7 @@ static int get_affinity(pid_t pid, size_t bytes, cpu_set_t *set)
 static long get_online(int name)
 {
     assert(name == _SC_NPROCESSORS_ONLN);
+    (void)name;
     return cpus_online;
 }
 
