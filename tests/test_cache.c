@@ -345,6 +345,21 @@ static void test_new__stable_input__may_be_forbidden(void **state)
     assert_int_equal(expect_cache_stats(f->cache).stable_input, 0);
 }
 
+static void test_new__huge_pages_and_budget__reach_the_memory(void **state)
+{
+    struct fixture *f = *state;
+    segzstd_cache_options options = init_options(f);
+
+    options.byte_budget = 1000000;
+    make_cache(f, &options);
+    assert_false(f->cache->mem.huge_pages);
+    assert_int_equal(f->cache->mem.budget, 1000000);
+    segzstd_cache_free(f->cache);
+    options.no_huge_pages = 0;
+    make_cache(f, &options);
+    assert_true(f->cache->mem.huge_pages);
+}
+
 static void test_free__null__is_allowed(void **state)
 {
     (void)state;
@@ -1170,6 +1185,7 @@ int main(void)
         BARE(test_new__libzstd_too_old__unsupported),
         BARE(test_new__memory_budget_or_lock_refused__leaks_nothing),
         BARE(test_new__stable_input__may_be_forbidden),
+        BARE(test_new__huge_pages_and_budget__reach_the_memory),
         BARE(test_free__null__is_allowed),
         WITH_CACHE(test_acquire__up_to_the_limit__then_null),
         WITH_CACHE(test_acquire__same_key_idle__is_a_hit_newest_first),
