@@ -146,7 +146,8 @@ void segzstd_cache_free(segzstd_cache *cache)
     if (cache == NULL)
         return;
     assert(cache->streams_open == 0 && cache->running == 0);
-    segzstd__cache_reclaim(cache);
+    while (segzstd__cache_reclaim(cache))
+        ;
     pthread_mutex_destroy(&cache->lock);
     mem = cache->mem;
     segzstd__mem_free(&mem, cache->slots,

@@ -50,7 +50,9 @@ int segzstd_dict_new(segzstd_dict **out, segzstd_cache *cache,
         return SEGZSTD_ERR_INVALID;
     trained = load_le(bytes, 4) == DICT_MAGIC;
     if (trained) {
-        int error = check_trained(bytes, len);
+        /* libzstd 1.4.0 does not look at one that ends behind its id */
+        int error = len > DICT_BYTES_MIN ? check_trained(bytes, len)
+                                         : SEGZSTD_ERR_INVALID;
 
         if (error != 0)
             return error;

@@ -16,9 +16,9 @@
 
 unsigned segzstd__plan_level_window_log(int level)
 {
-    /* As libzstd 1.4.0 to 1.5.7 choose it for content above 256 KiB or of
-     * unknown size: zstd's lib/compress/clevels.h, column W. A test compares
-     * it with the libzstd in use. */
+    /* As libzstd 1.5 chooses it for content above 256 KiB or of unknown size:
+     * zstd's lib/compress/clevels.h, column W. (1.4 has 21 for level 9.) A test
+     * compares it with the libzstd in use. */
     static const uint8_t window_log[23] = {21, 19, 20, 21, 21, 21, 21, 21,
                                            21, 22, 22, 22, 22, 22, 22, 22,
                                            22, 23, 23, 23, 25, 26, 27};

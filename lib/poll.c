@@ -10,20 +10,24 @@
 
 /* ---- choosing a job ---- */
 
+/* With a checksum content stays in memory until its turn to be hashed comes, so
+ * work must not run far ahead of the output. */
+static bool is_far_ahead(const struct segzstd_stream *s, uint64_t pos)
+{
+    uint64_t most = ((uint64_t)s->max_jobs + 1) * s->part_max;
+
+    return s->shared.header.checksum && pos - s->pos_out >= most;
+}
+
 /* Too much waits already. The first segment is only held back by what can be
- * read, or nothing would ever be. With a checksum content stays in memory until
- * its turn to be hashed comes, so it must not run far ahead. */
+ * read, or nothing would ever be. */
 static bool is_held_back(const struct segzstd_stream *s,
                          const struct segzstd__segment *seg)
 {
-    bool first = segzstd__stream_is_first(s, seg);
-    uint64_t unread = s->ready.len + (first ? 0 : s->behind);
-    uint64_t ahead = seg->fed - s->pos_out;
-
-    if (!first && s->shared.header.checksum &&
-        ahead >= ((uint64_t)s->max_jobs + 1) * s->part_max)
-        return true;
-    return unread >= s->output_max;
+    if (segzstd__stream_is_first(s, seg))
+        return s->ready.len >= s->output_max;
+    return s->ready.len + s->behind >= s->output_max ||
+           is_far_ahead(s, seg->fed);
 }
 
 /* Content that is to be compressed now, whole blocks or not. */
@@ -120,7 +124,7 @@ static struct cut find_cut(const struct segzstd_stream *s, unsigned idle)
         keep = min_u64(keep, BLOCK_BYTES_MAX);
     else
         keep = min_u64(keep, s->part_max - out);
-    if (keep != 0)
+    if (keep != 0 && !is_far_ahead(s, cut.segment->taken + keep))
         cut.pos = cut.segment->taken + keep;
     return cut;
 }

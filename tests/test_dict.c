@@ -6,16 +6,17 @@
 
 #include <stdlib.h>
 #include <zdict.h>
+#include <stdatomic.h>
 #include <zstd_errors.h>
 
 static bool refuse_cctx, refuse_cdict, out_of_memory;
-static void (*before_cdict)(void); /* called once, before one is made */
+/* Called once, before one is made. Threads may make several at once. */
+static void (*_Atomic before_cdict)(void);
 
 static ZSTD_CDict *make_cdict(const void *bytes, size_t len, int level)
 {
-    void (*call)(void) = before_cdict;
+    void (*call)(void) = atomic_exchange(&before_cdict, NULL);
 
-    before_cdict = NULL;
     if (call != NULL)
         call();
     return refuse_cdict ? NULL : ZSTD_createCDict(bytes, len, level);

@@ -298,6 +298,7 @@ static int open_stream(struct run *run)
     if (input->is_regular) {
         options.size = input->size;
         options.size_is_certain = 1;
+        options.input_bytes = 0; /* no pipe has to be kept going */
     }
     error = segzstd_stream_new(&run->stream, run->compressor->cache, &options);
     if (error != 0 || !input->is_regular)
