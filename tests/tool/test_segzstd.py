@@ -148,6 +148,16 @@ class ToolTest(unittest.TestCase):
         self.assertEqual(result.status, 0, result.stderr)
         return result
 
+    @staticmethod
+    def as_somebody():
+        """Arguments to run the command as a user to whom permissions apply.
+        It is copied here, since its own folder may be root's alone."""
+        if os.geteuid() != 0:
+            return {}
+        shutil.copy(program, "command")
+        os.chmod("command", 0o755)
+        return {"user": 65534, "executable": os.path.abspath("command")}
+
     def assert_refused(self, result, fragment, status=1):
         """One line that says why."""
         self.assertEqual(result.status, status, result.stderr)
@@ -666,7 +676,7 @@ class Files(ToolTest):
         self.assertFalse(os.path.exists("link.zst"))
 
     def test_file__unreadable__is_named_and_the_others_done(self):
-        other = {"user": 65534} if os.geteuid() == 0 else {}
+        other = self.as_somebody()
         write_file("secret", b"secret")
         os.chmod("secret", 0)
         os.chmod(".", 0o777)
@@ -675,7 +685,7 @@ class Files(ToolTest):
         self.assert_decodes("a.zst", self.text)
 
     def test_folder__not_writable__is_named(self):
-        other = {"user": 65534} if os.geteuid() == 0 else {}
+        other = self.as_somebody()
         os.mkdir("d")
         shutil.copy("a", "d/a")
         os.chmod("d", 0o555)
