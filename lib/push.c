@@ -127,6 +127,19 @@ static size_t carry_bytes(const struct segzstd_stream *stream)
     return trickles ? least_carry(stream) : stream->overlap;
 }
 
+/* The tail is closed by what follows it, and the history has been of use. */
+static void append_segment(struct segzstd_stream *stream,
+                           struct segzstd__segment *segment)
+{
+    struct segzstd__segment *tail = segzstd__stream_tail(stream);
+
+    if (tail != NULL)
+        tail->open = false;
+    list_append(&stream->segments, &segment->link);
+    segzstd__extent_unref(stream->history, stream->cache);
+    stream->history = NULL;
+}
+
 /* Opens a segment on an extent of its own, at the end of the content. */
 static int open_segment(struct segzstd_stream *stream)
 {
@@ -149,11 +162,7 @@ static int open_segment(struct segzstd_stream *stream)
         return SEGZSTD_ERR_NOMEM;
     }
     segment->open = true;
-    if (tail != NULL)
-        tail->open = false;
-    list_append(&stream->segments, &segment->link);
-    segzstd__extent_unref(stream->history, stream->cache);
-    stream->history = NULL;
+    append_segment(stream, segment);
     return 0;
 }
 
@@ -287,15 +296,9 @@ int segzstd_stream_push(segzstd_stream *stream, const void *src, size_t len,
 static void append_closed(struct segzstd_stream *stream,
                           struct segzstd__segment *segment, uint64_t len)
 {
-    struct segzstd__segment *tail = segzstd__stream_tail(stream);
-
-    if (tail != NULL)
-        tail->open = false;
     segment->end = segment->start + len;
-    list_append(&stream->segments, &segment->link);
     stream->pos_in += len;
-    segzstd__extent_unref(stream->history, stream->cache);
-    stream->history = NULL;
+    append_segment(stream, segment);
 }
 
 /* For pushes that take all or nothing. */
