@@ -507,6 +507,19 @@ SEGZSTD_API int segzstd_stream_poll_job(segzstd_stream *stream,
                                         segzstd_job **job);
 
 /*
+ * Takes a job that the owner will run at once, on its own thread, since handing
+ * it to a worker would cost more than it saves: only one that does all that
+ * waits to be compressed, where that was flushed or ended and its predicted
+ * work is at most `most_ns`, nanoseconds of a CPU of 2 to 3 GHz. What a reader
+ * gives only if it is the whole content. The job does not count among those of
+ * the workers, so it need not wait for one to be free, and no cut is made for
+ * it. *job is NULL if there is none such; then ask segzstd_stream_poll_job().
+ * Returns as that.
+ */
+SEGZSTD_API int segzstd_stream_poll_inline(segzstd_stream *stream,
+                                           uint64_t most_ns, segzstd_job **job);
+
+/*
  * Does the job's work, on the calling thread. Any thread; no stream call may
  * be needed for it to end. Errors are reported by segzstd_job_complete().
  */

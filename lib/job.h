@@ -28,6 +28,7 @@ struct segzstd_job {
     struct segzstd__job_shared *shared;
     bool whole;        /* all of the frame, as ZSTD_compress2() makes it */
     bool last_of_run;  /* nothing will follow: do not hold the encoder */
+    bool is_inline;    /* the owner runs it: not among the workers' jobs */
     uint64_t from;     /* content position of the first byte */
     uint8_t *content;  /* where that byte lies */
     size_t len;        /* content bytes of this job */

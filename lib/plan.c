@@ -106,6 +106,21 @@ size_t segzstd__plan_whole_bytes(int level)
     return level <= 10 ? 256 * KIB : BLOCK_BYTES_MAX;
 }
 
+uint64_t segzstd__plan_work_ns(int level, uint64_t bytes)
+{
+    /* Tenths of a nanosecond for a byte: jquery.min.js of the benchmark, which
+     * is dearer than most, in one call with tables of its size. */
+    static const uint16_t cost[20] = {35,  14,  22,  36,   45,   65,  94,
+                                      105, 130, 150, 180,  220,  390, 500,
+                                      600, 780, 950, 1250, 1600, 1860};
+    /* A call of libzstd with a context that is used again. */
+    uint64_t ns = 1000;
+
+    if (level < 0)
+        level = 1;
+    return ns + bytes * cost[level > 19 ? 19 : level] / 10;
+}
+
 /*
  * Least content for an encoder of its own. Below it the cut costs more (a hop to
  * another thread, priming, a seam) than the other thread can give back. A late

@@ -33,6 +33,9 @@ size_t segzstd__plan_job_bytes(int level);
  * not worth a cut, and no other thread of it waits. At most one job. */
 size_t segzstd__plan_whole_bytes(int level);
 
+/* Nanoseconds of work that `bytes` of content are expected to be. */
+uint64_t segzstd__plan_work_ns(int level, uint64_t bytes);
+
 /*
  * How to share `waiting` bytes of a segment between its own encoder and that of
  * `idle` workers (at least 1): how many bytes its own keeps, or 0 if they are

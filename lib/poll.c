@@ -306,6 +306,21 @@ static void fill_job(struct segzstd_stream *s, struct segzstd__segment *seg)
     seg->job_out = true;
 }
 
+static int make_job(struct segzstd_stream *s, struct segzstd__segment *seg,
+                    segzstd_job **out)
+{
+    int error = prepare(s, &seg);
+
+    if (error != 0)
+        return error;
+    fill_job(s, seg);
+    s->jobs_out++;
+    if (s->jobs_out > s->stats.jobs_peak)
+        s->stats.jobs_peak = s->jobs_out;
+    *out = &seg->job;
+    return 0;
+}
+
 /* A job of the segment, if the cache lets one more out. */
 static int give_job(struct segzstd_stream *s, struct segzstd__segment *seg,
                     segzstd_job **out)
@@ -314,17 +329,47 @@ static int give_job(struct segzstd_stream *s, struct segzstd__segment *seg,
 
     if (!segzstd__cache_job_out(s->cache))
         return 0;
-    error = prepare(s, &seg);
-    if (error != 0) {
+    error = make_job(s, seg, out);
+    if (error != 0)
         segzstd__cache_job_back(s->cache);
-        return error;
-    }
-    fill_job(s, seg);
-    s->jobs_out++;
-    if (s->jobs_out > s->stats.jobs_peak)
-        s->stats.jobs_peak = s->jobs_out;
-    *out = &seg->job;
-    return 0;
+    return error;
+}
+
+/* All that waits is due, and one job of this segment does it. */
+static bool is_all_that_waits(const struct segzstd_stream *s,
+                              const struct segzstd__segment *seg)
+{
+    if (seg->reader != NULL && !fits_one_call(s, seg))
+        return false;
+    return seg->end == s->pos_in && (s->ended || s->pos_flush == s->pos_in) &&
+           (fits_one_call(s, seg) || job_end(s, seg) == seg->end);
+}
+
+int segzstd_stream_poll_inline(segzstd_stream *s, uint64_t most_ns,
+                               segzstd_job **job)
+{
+    struct segzstd__segment *seg;
+    uint64_t bytes;
+    int error;
+
+    *job = NULL;
+    if (s->error != 0)
+        return s->error;
+    if (s->jobs_out >= s->max_jobs)
+        return 0;
+    seg = find_runnable(s);
+    if (seg == NULL || !is_all_that_waits(s, seg))
+        return 0;
+    bytes = seg->end - seg->fed;
+    /* priming is faster than compressing */
+    if (seg->claim.slot == NULL && seg->extent != NULL)
+        bytes += segzstd__segment_prefix(seg, seg->fed) / 2;
+    if (segzstd__plan_work_ns(s->options.level, bytes) > most_ns)
+        return 0;
+    error = make_job(s, seg, job);
+    if (*job != NULL)
+        (*job)->is_inline = true;
+    return error;
 }
 
 int segzstd_stream_poll_job(segzstd_stream *s, segzstd_job **job)

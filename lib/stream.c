@@ -373,7 +373,8 @@ int segzstd_job_complete(segzstd_job *job)
     assert(seg->job_out);
     seg->job_out = false;
     s->jobs_out--;
-    segzstd__cache_job_back(s->cache);
+    if (!job->is_inline)
+        segzstd__cache_job_back(s->cache);
     count_job(s, job);
     if (segzstd_is_fatal(error)) {
         s->zstd_error = job->zstd_error;
