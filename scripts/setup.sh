@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, on Debian or Ubuntu, the packages that are missing, and says which.
 # Asks nothing.
-#   scripts/setup.sh GROUP...     build, test, demo, bench, coverage
+#   scripts/setup.sh GROUP...     build, test, demo, bench, coverage, nginx
 set -eu
 
 packages_of() {
@@ -12,6 +12,9 @@ packages_of() {
     demo) echo zstd ;;
     bench) echo make valgrind && { command -v npm >/dev/null || echo npm; } ;;
     coverage) echo lcov ;;
+    nginx) echo gcc libc6-dev make pkg-config libzstd-dev nginx nginx-dev \
+        curl zstd nghttp2-client python3 python3-pytest python3-h2 \
+        python3-zstandard ;;
     *) echo "setup: no such group of packages: $1" >&2 && exit 2 ;;
     esac
 }
