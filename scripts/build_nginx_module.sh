@@ -94,5 +94,5 @@ else
 fi
 
 if [ $add = --add-dynamic-module ]; then
-    cp "$out"/build/ngx_http_zstd_*.so "$out"
+    cp "$build"/ngx_http_zstd_*.so "$out"
 fi
