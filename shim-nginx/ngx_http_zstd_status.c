@@ -716,7 +716,7 @@ ngx_http_zstd_status_others_running(ngx_http_zstd_main_conf_t *zmcf,
 /*
  * A worker that was killed with jobs running leaves their number behind, and
  * if it was an old one, nobody takes over its slot.  So its process is looked
- * for, at most once in a second; always if now is 0.
+ * for, at most once in a second; always if now is 0.  Any thread.
  */
 
 static ngx_uint_t
@@ -989,6 +989,14 @@ ngx_http_zstd_status_report(ngx_http_request_t *r,
     shared = zmcf->shm_zone->data;
     shpool = (ngx_slab_pool_t *) zmcf->shm_zone->shm.addr;
 
+    /* what the others show may be a second old, but not what we show */
+
+    if (ngx_http_zstd_cache) {
+        ngx_http_zstd_slot->cache.struct_size = sizeof(segzstd_cache_stats);
+        (void) segzstd_cache_get_stats(ngx_http_zstd_cache,
+                                       &ngx_http_zstd_slot->cache);
+    }
+
     /* an entry that is added from here on has nothing to show yet */
 
     n = shared->nentries;
@@ -1037,11 +1045,18 @@ ngx_http_zstd_print_json(ngx_http_zstd_page_t *page,
                         "  \"version\": \"%s\",\n"
                         "  \"libzstd\": \"%s\",\n"
                         "  \"threads\": \"%s\",\n"
-                        "  \"memory_limit\": %uz,\n"
-                        "  \"all\": {\n",
+                        "  \"memory_limit\": ",
                         segzstd_version(), segzstd_zstd_version(),
-                        ngx_http_zstd_status_threads(report->conf),
-                        report->conf->memory);
+                        ngx_http_zstd_status_threads(report->conf));
+
+    if (report->conf->memory == NGX_CONF_UNSET) {
+        ngx_http_zstd_print(page, "null");
+
+    } else {
+        ngx_http_zstd_print(page, "%O", report->conf->memory);
+    }
+
+    ngx_http_zstd_print(page, ",\n  \"all\": {\n");
 
     ngx_http_zstd_print_json_values(page, &report->all, "    ");
 
@@ -1132,17 +1147,22 @@ ngx_http_zstd_print_prometheus(ngx_http_zstd_page_t *page,
                         segzstd_version(), segzstd_zstd_version(),
                         ngx_http_zstd_status_threads(report->conf));
 
+    if (report->conf->memory != NGX_CONF_UNSET) {
+        ngx_http_zstd_print(page,
+                            "# HELP nginx_zstd_memory_limit_bytes Memory that"
+                            " a worker may allocate for compression; 0 if"
+                            " there is no limit.\n"
+                            "# TYPE nginx_zstd_memory_limit_bytes gauge\n"
+                            "nginx_zstd_memory_limit_bytes %O\n",
+                            report->conf->memory);
+    }
+
     ngx_http_zstd_print(page,
-                        "# HELP nginx_zstd_memory_limit_bytes Memory that a"
-                        " worker may allocate for compression; 0 if there is"
-                        " no limit.\n"
-                        "# TYPE nginx_zstd_memory_limit_bytes gauge\n"
-                        "nginx_zstd_memory_limit_bytes %uz\n"
                         "# HELP nginx_zstd_workers Worker processes that"
                         " exist.\n"
                         "# TYPE nginx_zstd_workers gauge\n"
                         "nginx_zstd_workers %ui\n",
-                        report->conf->memory, report->nworkers);
+                        report->nworkers);
 
     if (report->nworkers) {
         ngx_http_zstd_print(page,
