@@ -1,0 +1,612 @@
+"""The pages of zstd_status, as JSON and for Prometheus, and the counters that
+all workers share."""
+
+import json
+import re
+import threading
+
+import pytest
+
+from support import build, data, frame, http1, http2
+from support.check import fetch, round_trip
+from support.limits import KIB, MIB
+from support.server import alive, wait_for
+from support.upstream import Wait, chunked, short
+
+# Where the page itself counts as nothing but "off".
+PAGES = """
+    location = /json { zstd off; zstd_status; }
+    location = /json2 { zstd off; zstd_status json; }
+    location = /prometheus { zstd off; zstd_status prometheus; }
+"""
+PROXY = "proxy_pass http://%s; proxy_http_version 1.1;"
+
+
+def status(nginx, path="/json"):
+    response = http1.get(nginx.port, path, accept=None)
+    assert response.status == 200
+    return json.loads(response.body)
+
+
+def settled(nginx, **wanted):
+    """The page as soon as the counters of all workers are these."""
+    found = {}
+
+    def there():
+        found.update(status(nginx))
+        return all(found["all"][name] == wanted[name] for name in wanted)
+
+    try:
+        wait_for(there, "counters", timeout=10)
+    except AssertionError:
+        seen = {name: found["all"][name] for name in wanted}
+        raise AssertionError("%s instead of %s" % (seen, wanted)) from None
+    return found
+
+
+def numbers(values, prefix=()):
+    """All numbers of a page's object by their path."""
+    found = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            found.update(numbers(value, (*prefix, name)))
+        else:
+            assert isinstance(value, (int, float)), name
+            found[(*prefix, name)] = value
+    return found
+
+
+# ---------------------------------------------------------------------------
+# A strict reader of the text exposition format, version 0.0.4
+# ---------------------------------------------------------------------------
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
+SAMPLE = re.compile(
+    r"(%s)(?:\{(%s(?:,%s)*)\})? (\d+(?:\.\d+)?)" % (NAME, LABEL, LABEL)
+)
+HELP = re.compile(r"# HELP (%s) (\S.*)" % NAME)
+TYPE = re.compile(r"# TYPE (%s) (counter|gauge)" % NAME)
+
+
+class Family:
+    def __init__(self, name, text):
+        self.name = name
+        self.help = text
+        self.type = None
+        self.samples = {}  # by the labels, as a tuple of pairs
+
+
+def parse_exposition(text):
+    """Families by name. More is refused than a scraper would: each family has
+    help, type and samples, in this order and in one place."""
+    assert text.endswith("\n") and "\n\n" not in text and "\r" not in text
+    families = {}
+    family = None
+    for line in text[:-1].split("\n"):
+        if line.startswith("# HELP "):
+            name, words = HELP.fullmatch(line).groups()
+            assert name not in families, name + " in two places"
+            assert family is None or family.samples, family.name
+            family = families[name] = Family(name, words)
+        elif line.startswith("#"):
+            name, kind = TYPE.fullmatch(line).groups()
+            assert family and name == family.name, "type of another: " + line
+            assert family.type is None and not family.samples, line
+            family.type = kind
+        else:
+            found = SAMPLE.fullmatch(line)
+            assert found, "no sample: %r" % line
+            assert family and found.group(1) == family.name, line
+            assert family.type, "no type before " + line
+            labels = tuple(re.findall(LABEL, found.group(2) or ""))
+            names = [name for name, _ in labels]
+            assert len(set(names)) == len(names), line
+            assert labels not in family.samples, "twice: " + line
+            family.samples[labels] = float(found.group(len(found.groups())))
+    assert family.samples
+    return families
+
+
+def check_conventions(families):
+    for family in families.values():
+        name = family.name
+        assert name.startswith("nginx_zstd_"), name
+        assert family.help.endswith("."), name
+        assert (family.type == "counter") == name.endswith("_total"), name
+        base = name[: -len("_total")] if name.endswith("_total") else name
+        if "bytes" in base:
+            assert base.endswith("_bytes"), name
+        if "seconds" in base:
+            assert base.endswith("_seconds"), name
+        keys = {tuple(n for n, _ in labels) for labels in family.samples}
+        assert len(keys) == 1, "different labels: " + name
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "",
+        "x 1\n",
+        "# HELP x X.\n# TYPE x counter\n",
+        "# HELP x X.\nx 1\n",
+        "# TYPE x gauge\n# HELP x X.\nx 1\n",
+        "# HELP x X.\n# TYPE x gauge\nx 1",
+        "# HELP x X.\n# TYPE x gauge\nx 1\nx 2\n",
+        "# HELP x X.\n# TYPE x gauge\ny 1\n",
+        "# HELP x X.\n# TYPE x gauge\nx{a=1} 1\n",
+        '# HELP x X.\n# TYPE x gauge\nx{a="1",a="2"} 1\n',
+        '# HELP x X.\n# TYPE x gauge\nx{a="1"b="2"} 1\n',
+        '# HELP x X.\n# TYPE x gauge\nx{a="\\x"} 1\n',
+        "# HELP x X.\n# TYPE x gauge\nx  1\n",
+        "# HELP x X.\n# TYPE x gauge\nx -\n",
+        "# HELP x X.\n# TYPE x gauge\nx 1\n\n",
+    ],
+)
+def test_reader_of_the_exposition_refuses(wrong):
+    """Or else it would show nothing."""
+    with pytest.raises((AssertionError, AttributeError)):
+        parse_exposition(wrong)
+
+
+def test_reader_of_the_exposition_reads():
+    (family,) = parse_exposition(
+        "# HELP x X.\n# TYPE x gauge\n"
+        'x{a="1",b="\\"\\\\\\n"} 1\nx{a="2",b=""} 2.5\n'
+    ).values()
+    assert list(family.samples.values()) == [1, 2.5]
+    assert list(family.samples)[0] == (("a", "1"), ("b", '\\"\\\\\\n'))
+
+
+# ---------------------------------------------------------------------------
+# The pages
+# ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path, content_type",
+    [
+        ("/json", "application/json"),
+        ("/json2", "application/json"),
+        ("/prometheus", "text/plain; version=0.0.4"),
+    ],
+)
+@pytest.mark.parametrize("protocol", ["h1", "h2"])
+def test_head_and_body(serve, path, content_type, protocol):
+    if protocol == "h2" and not build.nginx_has("http_v2_module"):
+        pytest.skip("this NGINX has no HTTP/2")
+    nginx = serve(PAGES)
+    seen = []
+    for method in ("GET", "HEAD"):
+        response = fetch(nginx, path, protocol, method=method, accept=None)
+        assert response.status == 200
+        assert response.get("Content-Type") == content_type
+        assert response.get("Cache-Control") == "no-store"
+        assert response.get("ETag") is None
+        assert response.get("Last-Modified") is None
+        assert response.get("Content-Encoding") is None
+        seen.append((int(response.get("Content-Length")), response.body))
+    assert seen[0][0] == len(seen[0][1]) > 1000
+    assert seen[1][1] == b""
+    # counters may get a digit in between
+    assert abs(seen[1][0] - seen[0][0]) < 100
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+def test_other_methods_are_refused(serve, method):
+    nginx = serve(PAGES)
+    with http1.Connection(nginx.port) as client:
+        for _ in range(2):
+            client.request("/json", method=method, body=b"x" * 1000)
+            client.head()
+            assert client.read().status == 405
+
+
+def test_compressed_page(serve, mode):
+    """Nothing is special about the page: it can be compressed as well."""
+    nginx = serve("location = /s { zstd_status; }", mode)
+    for _ in range(2):
+        response = http1.get(nginx.port, "/s")
+        assert response.get("Content-Encoding") == "zstd"
+        page = json.loads(frame.decode_by_library(response.body))
+    assert page["all"]["responses"] == 2
+
+
+def test_page_in_a_subrequest(serve):
+    """It is not the end of the page that it is part of."""
+    nginx = serve(
+        PAGES + "location /page { ssi on; ssi_types *; zstd off; }",
+        files={"page": b'[<!--# include virtual="/json" -->, 7]'},
+    )
+    page = json.loads(http1.get(nginx.port, "/page", accept=None).body)
+    assert page[0]["version"] and page[1] == 7
+
+
+def test_without_zstd_anywhere(serve):
+    nginx = serve(PAGES.replace("zstd off;", ""), zstd="")
+    page = status(nginx)
+    assert len(page["workers"]) == 1
+    assert page["all"]["responses"] == 0
+    parse_exposition(http1.get(nginx.port, "/prometheus").body.decode())
+
+
+@pytest.mark.parametrize(
+    "directive, text",
+    [
+        ("zstd_status xml;", 'invalid value "xml" in "zstd_status"'),
+        ('zstd_status "";', 'invalid value "" in "zstd_status"'),
+        ("zstd_status JSON;", 'invalid value "JSON" in "zstd_status"'),
+        ("zstd_status json json;", "invalid number of arguments"),
+        ("zstd_status; zstd_status prometheus;", "is duplicate"),
+    ],
+)
+def test_wrong_arguments(make_server, directive, text):
+    nginx = make_server()
+    nginx.configure("location /s { %s }" % directive)
+    fine, says = nginx.test()
+    assert not fine
+    assert text in says
+
+
+@pytest.mark.parametrize("place", ["http", "server", "if"])
+def test_only_in_a_location(make_server, place):
+    nginx = make_server()
+    if place == "http":
+        nginx.configure(http="zstd_status;")
+    elif place == "server":
+        nginx.configure("zstd_status;")
+    else:
+        nginx.configure("location / { if ($arg_a) { zstd_status; } }")
+    fine, says = nginx.test()
+    assert not fine
+    assert '"zstd_status" directive is not allowed here' in says
+
+
+def test_versions_and_settings(serve, mode):
+    nginx = serve(PAGES, mode, http="zstd_memory 64m;")
+    page = status(nginx)
+    assert re.fullmatch(r"\d+\.\d+\.\d+", page["version"])
+    assert re.fullmatch(r"1\.\d+\.\d+", page["libzstd"])
+    assert page["memory_limit"] == 64 * MIB
+    if mode.name != "adaptive":
+        assert page["threads"] == mode.name
+    elif not build.nginx_has("threads"):
+        assert page["threads"] == "loop"
+    text = http1.get(nginx.port, "/prometheus", accept=None).body.decode()
+    families = parse_exposition(text)
+    labels = dict(list(families["nginx_zstd_info"].samples)[0])
+    assert labels == {
+        name: page[name] for name in ("version", "libzstd", "threads")
+    }
+    limit = families["nginx_zstd_memory_limit_bytes"]
+    assert limit.samples == {(): 64 * MIB}
+
+
+# ---------------------------------------------------------------------------
+# What is counted
+# ---------------------------------------------------------------------------
+
+
+def test_counts_of_responses(serve, mode):
+    sizes = (1, 4096, 300 * KIB, 2 * MIB + 1)
+    files = {"f%d" % size: data.text(size) for size in sizes}
+    nginx = serve(PAGES, mode, files=files)
+    sent = 0
+    for size in sizes:
+        sent += len(http1.get(nginx.port, "/f%d" % size).body)
+    page = settled(nginx, finished=len(sizes))
+    values = page["all"]
+    assert values["responses"] == len(sizes)
+    assert values["failed"] == values["queue_full"] == 0
+    assert values["no_memory"] == 0
+    assert values["jobs_running"] == 0
+    assert values["bytes_in"] == sum(sizes)
+    assert values["bytes_out"] == sent
+    assert 0 < values["cpu_seconds"] < 60
+    jobs = values["jobs_pool"] + values["jobs_loop"]
+    assert jobs >= len(sizes)
+    if mode.name == "pool":
+        assert values["jobs_loop"] == 0
+    elif mode.name == "loop":
+        assert values["jobs_pool"] == 0
+    cache = values["cache"]
+    assert cache["jobs"] == jobs
+    assert cache["bytes_in"] == sum(sizes)
+    assert cache["bytes_out"] == sent
+    assert cache["streams_open"] == cache["jobs_out"] == 0
+    assert cache["encoders_running"] == cache["encoders_held"] == 0
+    assert cache["encoders_live"] == cache["encoders_idle"] >= 1
+    assert cache["bytes_peak"] >= cache["bytes"] >= cache["encoder_bytes"] > 0
+    assert cache["misses"] >= 1
+
+
+def test_counts_of_reasons(serve, mode):
+    nginx = serve(
+        PAGES + "location = /gone { return 410 'this is gone'; }",
+        mode,
+        files={"f": data.text(5000)},
+    )
+    for _ in range(3):
+        http1.get(nginx.port, "/f", accept="gzip")
+    for _ in range(2):
+        http1.get(nginx.port, "/f", method="HEAD")
+    http1.get(nginx.port, "/gone")
+    values = status(nginx)["all"]
+    found = values["not_compressed"]
+    assert found["accept"] == 3
+    assert found["no_body"] == 2
+    assert found["status"] == 1
+    # a page is made before its own header is seen
+    assert found["off"] == 0
+    assert sum(found.values()) == 6
+    assert status(nginx)["all"]["not_compressed"]["off"] == 1
+    assert values["responses"] == 0
+
+
+def test_failed_response_is_counted(serve, mode, upstream):
+    """The upstream announces more than it sends."""
+    content = data.text(100 * KIB)
+    upstream.reply("/", short(content, 2 * len(content)))
+    nginx = serve(
+        PAGES + "location = / { %s }" % (PROXY % upstream.address), mode
+    )
+    with http1.Connection(nginx.port) as client:
+        client.request("/")
+        client.head()
+        client.read_cut()
+    page = settled(nginx, failed=1)
+    assert page["all"]["responses"] == 1
+    assert page["all"]["finished"] == 0
+
+
+def test_aborted_response_is_counted_so_far(serve, mode):
+    nginx = serve(PAGES, mode, files={"f": data.noise(8 * MIB)})
+    with http1.Connection(nginx.port, receive_buffer=16 * KIB) as client:
+        client.request("/f")
+        client.head()
+        client.piece()
+        client.abort()
+
+    def ended():
+        values = status(nginx)["all"]
+        return values if values["bytes_in"] else None
+
+    values = wait_for(ended, "the end of the response")
+    assert values["responses"] == 1
+    assert values["finished"] == values["failed"] == 0
+    assert 0 < values["bytes_in"] <= 8 * MIB
+    assert values["bytes_out"] > 0
+
+
+# outside of the cache: the series of a number in the JSON page
+SERIES = {
+    "jobs_running": "jobs_running",
+    "jobs_pool": "pool_jobs_total",
+    "jobs_loop": "loop_jobs_total",
+    "responses": "responses_total",
+    "finished": "responses_finished_total",
+    "failed": "responses_failed_total",
+    "queue_full": "queue_full_total",
+    "no_memory": "memory_limit_reached_total",
+    "bytes_in": "input_bytes_total",
+    "bytes_out": "output_bytes_total",
+    "cpu_seconds": "cpu_seconds_total",
+}
+
+
+def test_both_pages_say_the_same(serve, mode):
+    nginx = serve(PAGES, mode, workers=2, files={"f": data.text(200 * KIB)})
+    for _ in range(4):
+        http1.get(nginx.port, "/f")
+        http1.get(nginx.port, "/f", accept="br")
+    page = settled(nginx, finished=4)
+    text = http1.get(nginx.port, "/prometheus", accept=None).body.decode()
+    families = parse_exposition(text)
+    check_conventions(families)
+
+    pages = [((), "", page["all"])]
+    for worker in page["workers"]:
+        label = ("worker", str(worker.pop("worker")))
+        pid = ("pid", str(worker.pop("pid")))
+        info = families["nginx_zstd_worker_info"].samples
+        assert info.pop((label, pid)) == 1
+        pages.append(((label,), "worker_", worker))
+    assert info == {}
+    assert families["nginx_zstd_workers"].samples == {(): 2}
+
+    for labels, prefix, values in pages:
+        for path, value in numbers(values).items():
+            if path == ("not_compressed", "off") or path[0] == "cache":
+                continue  # may have changed since then
+            if path[0] == "not_compressed":
+                family = prefix + "not_compressed_total"
+                key = (*labels, ("reason", path[1]))
+            else:
+                family, key = prefix + SERIES[path[0]], labels
+            sample = families["nginx_zstd_" + family].samples[key]
+            assert sample == pytest.approx(value, abs=1e-9), family
+
+
+def test_all_is_the_sum_of_the_workers(serve, mode):
+    nginx = serve(PAGES, mode, workers=4, files={"f": data.text(5000)})
+    for _ in range(40):
+        http1.get(nginx.port, "/f")
+    page = settled(nginx, finished=40)
+    workers = page["workers"]
+    assert sorted(w["pid"] for w in workers) == sorted(nginx.workers())
+    assert len({w["worker"] for w in workers}) == 4
+    for path, value in numbers(page["all"]).items():
+        parts = []
+        for worker in workers:
+            part = worker
+            for name in path:
+                part = part[name]
+            parts.append(part)
+        if path[-1] in ("bytes_peak", "encoders_peak"):
+            assert value == max(parts), path
+        else:
+            assert value == pytest.approx(sum(parts), abs=1e-8), path
+
+
+# ---------------------------------------------------------------------------
+# Workers that come and go
+# ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_totals_go_on_over_reloads(serve, mode, workers):
+    nginx = serve(PAGES, mode, workers=workers, files={"f": data.text(5000)})
+    for count in range(1, 5):
+        sent = len(http1.get(nginx.port, "/f").body)
+        page = settled(nginx, finished=count)
+        assert page["all"]["bytes_in"] == count * 5000
+        assert page["all"]["bytes_out"] == count * sent
+        pids = sorted(w["pid"] for w in page["workers"])
+        assert pids == sorted(nginx.workers())
+        nginx.reload()
+        page = status(nginx)
+        assert page["all"]["finished"] == count
+        assert sum(w["finished"] for w in page["workers"]) == 0
+
+
+def test_old_worker_counts_on_after_a_reload(serve, mode, upstream):
+    """A response that began before the reload ends after it."""
+    go_on = threading.Event()
+    content = data.text(50 * KIB)
+    upstream.reply("/", chunked(content, Wait(go_on), content))
+    nginx = serve(
+        PAGES
+        + "location = / { %s proxy_buffering off; }"
+        % (PROXY % upstream.address),
+        mode,
+        files={"f": data.text(5000)},
+    )
+    with http1.Connection(nginx.port) as client:
+        client.request("/")
+        client.head()
+        client.piece()
+        (old,) = nginx.reload(wait=False)
+        page = status(nginx)
+        assert old in [w["pid"] for w in page["workers"]]
+        assert page["all"]["responses"] == 1
+        http1.get(nginx.port, "/f")
+        go_on.set()
+        client.read()
+    wait_for(lambda: not alive(old), "the old worker's end")
+    page = settled(nginx, finished=2)
+    assert page["all"]["bytes_in"] == 2 * len(content) + 5000
+    assert old not in [w["pid"] for w in page["workers"]]
+
+
+def killed(nginx):
+    """Before a worker is killed: what the test's end then is to accept."""
+    nginx.reloaded = True
+    nginx.allow("exited on signal 9", "a worker is killed")
+
+
+def test_killed_worker_leaves_its_counts(serve, mode):
+    nginx = serve(PAGES, mode, files={"f": data.text(5000)})
+    killed(nginx)
+    for count in range(1, 4):
+        http1.get(nginx.port, "/f")
+        before = settled(nginx, finished=count)
+        pid = nginx.worker()
+        nginx.signal("KILL", pid)
+        wait_for(lambda: nginx.workers() not in ([], [pid]), "a new worker")
+        page = status(nginx)
+        assert page["all"]["finished"] == count
+        assert page["all"]["bytes_in"] == count * 5000
+        (worker,) = page["workers"]
+        assert worker["pid"] != pid
+        # the same place, but nothing of what was there
+        assert worker["worker"] == before["workers"][0]["worker"]
+        assert worker["finished"] == 0
+
+
+@pytest.mark.parametrize("how", ["current", "old"])
+def test_killed_worker_leaves_no_running_jobs(serve, mode, how):
+    """A count of jobs that nobody will ever end would keep the others from
+    running theirs."""
+    if mode.name == "loop":
+        pytest.skip("no job runs beside the loop")
+    level = "zstd_comp_level 19; zstd_inline 0;"
+    nginx = serve(
+        PAGES + level, mode, files={"f": data.text(8 * MIB), "g": b"g" * 9000}
+    )
+    killed(nginx)
+    with http1.Connection(nginx.port) as client:
+        client.request("/f")
+        page = wait_for(lambda: running(nginx), "jobs")
+        (worker,) = page["workers"]
+        if how == "old":
+            nginx.reload(wait=False)
+            page = status(nginx)
+            assert worker["pid"] in [w["pid"] for w in page["workers"]]
+        nginx.signal("KILL", worker["pid"])
+        wait_for(
+            lambda: not alive(worker["pid"])
+            and nginx.workers() not in ([], [worker["pid"]]),
+            "a new worker",
+        )
+    page = status(nginx)
+    assert page["all"]["jobs_running"] == 0
+    assert page["all"]["responses"] == 1
+    assert page["all"]["finished"] == 0
+    assert len(page["workers"]) == 1
+    round_trip(nginx, "/g", b"g" * 9000)
+    settled(nginx, finished=1, jobs_running=0)
+
+
+def running(nginx):
+    page = status(nginx)
+    return page if page["all"]["jobs_running"] else None
+
+
+def test_fewer_workers_after_a_reload(serve, mode):
+    nginx = serve(PAGES, mode, workers=3, files={"f": data.text(5000)})
+    for _ in range(12):
+        http1.get(nginx.port, "/f")
+    settled(nginx, finished=12)
+    with open(nginx.path) as f:
+        text = f.read()
+    with open(nginx.path, "w") as f:
+        f.write(text.replace("worker_processes 3", "worker_processes 1"))
+    nginx.reload()
+    page = status(nginx)
+    assert [w["pid"] for w in page["workers"]] == nginx.workers()
+    assert page["all"]["finished"] == 12
+    http1.get(nginx.port, "/f")
+    settled(nginx, finished=13)
+
+
+def test_status_can_go_and_come_back(serve, mode):
+    """The zone ends with the configuration that has it."""
+    nginx = serve(PAGES, mode, files={"f": data.text(5000)})
+    http1.get(nginx.port, "/f")
+    settled(nginx, finished=1)
+    with open(nginx.path) as f:
+        text = f.read()
+    with open(nginx.path, "w") as f:
+        f.write(re.sub(r"\bzstd\w* [^;{]*;|\bzstd_status;", "", text))
+    nginx.reload()
+    assert http1.get(nginx.port, "/json").status == 404
+    assert http1.get(nginx.port, "/f").get("Content-Encoding") is None
+    with open(nginx.path, "w") as f:
+        f.write(text)
+    nginx.reload()
+    assert status(nginx)["all"]["responses"] == 0
+    http1.get(nginx.port, "/f")
+    settled(nginx, finished=1)
+
+
+def test_h2_streams_are_counted(serve, mode):
+    if not build.nginx_has("http_v2_module"):
+        pytest.skip("this NGINX has no HTTP/2")
+    nginx = serve(PAGES, mode, files={"f": data.text(60 * KIB)})
+    with http2.Connection(nginx.h2_port) as client:
+        streams = [client.request("/f") for _ in range(20)]
+        client.finish()
+    sent = sum(len(stream.body) for stream in streams)
+    page = settled(nginx, finished=20)
+    assert page["all"]["bytes_in"] == 20 * 60 * KIB
+    assert page["all"]["bytes_out"] == sent
