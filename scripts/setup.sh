@@ -13,6 +13,7 @@ packages_of() {
     bench) echo make valgrind && { command -v npm >/dev/null || echo npm; } ;;
     coverage) echo lcov ;;
     nginx) echo gcc libc6-dev make pkg-config libzstd-dev nginx nginx-dev \
+        libnginx-mod-http-brotli-filter libnginx-mod-http-brotli-static \
         curl zstd nghttp2-client python3 python3-pytest python3-h2 \
         python3-zstandard ;;
     *) echo "setup: no such group of packages: $1" >&2 && exit 2 ;;
