@@ -220,6 +220,9 @@ _Static_assert(sizeof(ngx_http_zstd_reasons) / sizeof(ngx_str_t)
 #define NGX_HTTP_ZSTD_NREASONS                                                \
     (sizeof(ngx_http_zstd_reasons) / sizeof(ngx_str_t))
 
+/* the first of them that is counted: where zstd is off, nothing is */
+#define NGX_HTTP_ZSTD_FIRST    NGX_HTTP_ZSTD_STATUS
+
 
 /* the values of one worker, or of all, in the order of the tables */
 
@@ -1092,8 +1095,9 @@ ngx_http_zstd_print_json_values(ngx_http_zstd_page_t *page,
 
     ngx_http_zstd_print(page, ",\n%s\"not_compressed\": {", indent);
 
-    for (i = 1; i < NGX_HTTP_ZSTD_NREASONS; i++) {
-        ngx_http_zstd_print(page, "%s\n%s  \"%V\": %uL", i > 1 ? "," : "",
+    for (i = NGX_HTTP_ZSTD_FIRST; i < NGX_HTTP_ZSTD_NREASONS; i++) {
+        ngx_http_zstd_print(page, "%s\n%s  \"%V\": %uL",
+                            i > NGX_HTTP_ZSTD_FIRST ? "," : "",
                             indent, &ngx_http_zstd_reasons[i],
                             values->reasons[i]);
     }
@@ -1253,7 +1257,7 @@ ngx_http_zstd_print_prometheus_reasons(ngx_http_zstd_page_t *page,
                         " were not compressed, by the first reason found.\n"
                         "# TYPE nginx_zstd_not_compressed_total counter\n");
 
-    for (k = 1; k < NGX_HTTP_ZSTD_NREASONS; k++) {
+    for (k = NGX_HTTP_ZSTD_FIRST; k < NGX_HTTP_ZSTD_NREASONS; k++) {
         ngx_http_zstd_print(page,
                             "nginx_zstd_not_compressed_total"
                             "{reason=\"%V\"} %uL\n",
@@ -1274,7 +1278,7 @@ ngx_http_zstd_print_prometheus_reasons(ngx_http_zstd_page_t *page,
     for (i = 0; i < report->nworkers; i++) {
         worker = &report->workers[i];
 
-        for (k = 1; k < NGX_HTTP_ZSTD_NREASONS; k++) {
+        for (k = NGX_HTTP_ZSTD_FIRST; k < NGX_HTTP_ZSTD_NREASONS; k++) {
             ngx_http_zstd_print(page,
                                 "nginx_zstd_worker_not_compressed_total"
                                 "{worker=\"%ui\",reason=\"%V\"} %uL\n",
