@@ -206,6 +206,7 @@ class Server:
 
     def answers(self):
         if self.process.poll() is not None:
+            self.process = None
             raise AssertionError("NGINX does not start:\n" + self.log())
         with socket.socket() as s:
             return s.connect_ex(("127.0.0.1", self.port)) == 0
