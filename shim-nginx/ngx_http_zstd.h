@@ -135,7 +135,8 @@ typedef struct {
     ngx_uint_t                 retention;       /* segzstd_retention */
     off_t                      retain_bytes;
     off_t                      memory;          /* of a worker; 0: no bound;
-                                                 * NGX_CONF_UNSET: auto */
+                                                 * NGX_CONF_UNSET: auto, until
+                                                 * the worker has begun */
     ngx_int_t                  nice;            /* 0: leave it */
 
     ngx_array_t                dicts;           /* of ngx_http_zstd_dict_t * */

@@ -60,7 +60,6 @@ typedef struct {
     ngx_connection_t            dummy;       /* for debug logs of timers */
 
     ngx_msec_t                  copied;      /* the cache's counters */
-    uint64_t                    memory;      /* zstd_memory */
     ngx_http_zstd_main_conf_t  *zmcf;
 
 #if (NGX_THREADS)
@@ -192,14 +191,11 @@ ngx_http_zstd_init_cache(ngx_cycle_t *cycle, ngx_http_zstd_main_conf_t *zmcf)
     options.retain_bytes = (uint64_t) zmcf->retain_bytes;
 
     if (zmcf->memory == NGX_CONF_UNSET) {
-        options.byte_budget = (uint64_t) NGX_HTTP_ZSTD_MEMORY_AUTO
-                              * (options.workers + 1);
-
-    } else {
-        options.byte_budget = (uint64_t) zmcf->memory;
+        zmcf->memory = (off_t) NGX_HTTP_ZSTD_MEMORY_AUTO
+                       * (options.workers + 1);
     }
 
-    ngx_http_zstd_worker.memory = options.byte_budget;
+    options.byte_budget = (uint64_t) zmcf->memory;
 
     rc = segzstd_cache_new(&ngx_http_zstd_cache, &options);
 
@@ -336,7 +332,7 @@ ngx_http_zstd_has_memory(void)
     uint64_t             memory;
     segzstd_cache_stats  stats = SEGZSTD_CACHE_STATS_INIT;
 
-    memory = ngx_http_zstd_worker.memory;
+    memory = (uint64_t) ngx_http_zstd_worker.zmcf->memory;
 
     if (memory == 0) {
         return 1;
@@ -356,7 +352,7 @@ ngx_http_zstd_input_bytes(void)
 
     (void) segzstd_cache_get_stats(ngx_http_zstd_cache, &stats);
 
-    share = ngx_http_zstd_worker.memory;
+    share = (uint64_t) ngx_http_zstd_worker.zmcf->memory;
 
     if (share == 0) {
         share = 2 * NGX_HTTP_ZSTD_MEMORY_AUTO;
