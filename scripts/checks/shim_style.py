@@ -12,8 +12,8 @@ import sys
 COLUMNS = 80
 KEYWORDS = "if|for|while|switch|return|sizeof"
 TYPE = (
-    r"(?:const )?(?:unsigned|int|char|void|u_char|u_short|float|double|s?size_t"
-    r"|off_t|time_t|u?int(?:8|16|32|64|ptr)_t|(?:ngx|segzstd)_\w+)"
+    r"(?:const )?(?:unsigned|int|char|void|u_char|u_short|float|double"
+    r"|s?size_t|off_t|time_t|u?int(?:8|16|32|64|ptr)_t|(?:ngx|segzstd)_\w+)"
 )
 
 
