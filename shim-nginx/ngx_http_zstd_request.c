@@ -133,9 +133,11 @@ ngx_http_zstd_proxied_expired(ngx_http_request_t *r)
 
     date = ngx_time();
 
+    /* an upstream without Date may have been given an empty one */
+
     h = r->headers_out.date;
 
-    if (h) {
+    if (h && h->value.len) {
         date = ngx_parse_http_time(h->value.data, h->value.len);
         if (date == NGX_ERROR) {
             return 0;
