@@ -1163,7 +1163,7 @@ ngx_http_zstd_print_prometheus(ngx_http_zstd_page_t *page,
 
     ngx_http_zstd_print(page,
                         "# HELP nginx_zstd_workers Worker processes that"
-                        " exist.\n"
+                        " can compress.\n"
                         "# TYPE nginx_zstd_workers gauge\n"
                         "nginx_zstd_workers %ui\n",
                         report->nworkers);
