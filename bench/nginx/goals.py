@@ -64,7 +64,8 @@ class Bench:
         if done.returncode != 0:
             raise Failure(f'{" ".join(command)}\n{done.stdout}')
         report = json.loads(result.read_text())
-        self.runs.append({'name': name, 'command': command[7:-1],
+        report['status'] = nginx.status()
+        self.runs.append({'name': name, 'options': command[7:-1],
                           'report': report})
         return report
 
@@ -181,6 +182,8 @@ def measure_p99(bench):
         for phase in (1, 8):
             bursts = 2 if bench.args.quick else 3
             seconds = max(5 if bench.args.quick else 7, bursts * phase / rate)
+            if bench.args.quick:
+                seconds = min(seconds, 9)
             reports = p99_runs(bench, level, phase, rate, round(seconds, 2))
             add_p99(bench, 'p99 of small requests',
                     f'level {level}, {phase} at once', reports, 1.25)
@@ -339,7 +342,9 @@ def measure_slow(bench):
                               '--seconds', 0.2, name='idle')
             one = bench.load(nginx, *large(LOOP, level, MIDDLE),
                              '--large-count', 4, name='one encoder')
-            encoder.append(peak_mib(one) - peak_mib(base))
+            cache = one['status']['all']['cache']
+            encoder.append(cache['encoder_bytes'] / cache['encoders_live']
+                           / 1048576)
         with bench.nginx([level], listen='sndbuf=16k') as nginx:
             report = bench.load(
                 nginx, '--slow', path_of(way, level, MIDDLE),

@@ -77,7 +77,8 @@ if [ -z "$module" ]; then
     }
     module=$build/module/ngx_http_zstd_filter_module.so
 fi
-files=$("$root/bench/corpus.sh" | head -n 1 | xargs dirname)
+files=$("$root/bench/corpus.sh")
+files=$(dirname "${files%%$'\n'*}")
 
 LOAD_TMP=$(mktemp -d)
 export LOAD_TMP

@@ -1,5 +1,6 @@
 """A private nginx for a measurement: its configuration, start and end."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -7,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.request
 
 # How a location answers, and under which directory name.
 OFF, LOOP, POOL, COPIED = 'off', 'loop', 'pool', 'copied'
@@ -86,6 +88,7 @@ zstd_min_length 0;
 {self.extra}
 server {{
 listen 127.0.0.1:{self.port} {self.listen};
+location = /zstd_status {{ zstd_status; }}
 {locations(self.files, self.levels)}
 }}
 }}
@@ -137,6 +140,12 @@ listen 127.0.0.1:{self.port} {self.listen};
             raise Failure('nginx logged: ' + bad[0])
         if children_of(self.process.pid) != [self.worker]:
             raise Failure('the worker of nginx has ended or was replaced')
+
+    def status(self):
+        """What the module counts."""
+        url = f'http://{self.address}/zstd_status'
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.load(answer)
 
     def library(self):
         """The libzstd that the worker has mapped."""
