@@ -165,6 +165,14 @@ void segzstd__stream_fix_header(struct segzstd_stream *s)
     s->stats.window_log = header->window_log;
 }
 
+static void count_output(struct segzstd_stream *s, uint64_t bytes)
+{
+    struct segzstd__tally tally = {.bytes_out = bytes};
+
+    s->stats.bytes_out += bytes;
+    segzstd__cache_count(s->cache, &tally);
+}
+
 /* Appends the last block, and the header if there was no content, from memory
  * that the stream has in itself. */
 static void end_frame(struct segzstd_stream *s)
@@ -187,7 +195,7 @@ static void end_frame(struct segzstd_stream *s)
     }
     segzstd__buf_add_chunk(&s->ready, chunk);
     segzstd__buf_produced(&s->ready, (size_t)(p - chunk->data));
-    s->stats.bytes_out += (uint64_t)(p - chunk->data);
+    count_output(s, (uint64_t)(p - chunk->data));
     s->frame_done = true;
 }
 
@@ -312,7 +320,7 @@ void segzstd__stream_took_output(struct segzstd_stream *s,
                                  struct segzstd__segment *seg,
                                  struct segzstd__buf *out)
 {
-    s->stats.bytes_out += out->len;
+    count_output(s, out->len);
     if (segzstd__stream_is_first(s, seg)) {
         join_output(s, &s->ready, out);
     } else {
@@ -336,7 +344,6 @@ static void count_job(struct segzstd_stream *s, const struct segzstd_job *job)
     s->stats.cpu_ns += job->cpu_ns;
     if (job->ran && job->error == 0) {
         tally.bytes_in = job->len;
-        tally.bytes_out = job->out.len;
         s->stats.segments += job->began;
         s->stats.encoders += job->began;
     }

@@ -278,6 +278,12 @@ ngx_http_zstd_test(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
         return NGX_HTTP_ZSTD_STATUS;
     }
 
+    /* the body begins in the middle, and the range filter makes a 206 of it */
+
+    if (r->headers_out.content_offset) {
+        return NGX_HTTP_ZSTD_STATUS;
+    }
+
     if (r->headers_out.content_encoding
         && r->headers_out.content_encoding->value.len)
     {
@@ -333,8 +339,10 @@ ngx_http_zstd_start(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
     ctx->conf = conf;
     ctx->stats.struct_size = sizeof(segzstd_stream_stats);
 
-    if (r->method != NGX_HTTP_HEAD) {
+    if (r->method == NGX_HTTP_HEAD) {
+        ngx_http_zstd_slot->reasons[NGX_HTTP_ZSTD_NO_BODY]++;
 
+    } else {
         pool_cln = ngx_pool_cleanup_add(r->pool, 0);
         if (pool_cln == NULL) {
             return NGX_ERROR;
@@ -887,7 +895,10 @@ ngx_http_zstd_release_file(void *arg)
 {
     ngx_http_zstd_file_t *file = arg;
 
+    ngx_pool_t   *pool;
     ngx_chain_t  *cl;
+
+    pool = file->ctx->request->pool;    /* NULL while it is destroyed */
 
     while (file->bufs) {
         cl = file->bufs;
@@ -895,7 +906,9 @@ ngx_http_zstd_release_file(void *arg)
 
         cl->buf->file_pos = cl->buf->file_last;
 
-        ngx_free_chain(file->ctx->request->pool, cl);
+        if (pool) {
+            ngx_free_chain(pool, cl);
+        }
     }
 }
 
@@ -1146,6 +1159,13 @@ ngx_http_zstd_stats(ngx_http_request_t *r, ngx_http_zstd_stats_t *stats)
     }
 
     stats->reason = ctx->reason;
+
+    if (ctx->reason == NGX_HTTP_ZSTD_COMPRESSED
+        && r->method == NGX_HTTP_HEAD)
+    {
+        stats->reason = NGX_HTTP_ZSTD_NO_BODY;
+    }
+
     stats->bytes_in = ctx->stats.bytes_in;
     stats->bytes_out = ctx->stats.bytes_out;
     stats->segments = ctx->stats.segments;

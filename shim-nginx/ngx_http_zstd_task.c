@@ -92,6 +92,7 @@ static ngx_int_t ngx_http_zstd_submit(ngx_http_zstd_ctx_t *ctx,
 static ngx_http_zstd_task_t *ngx_http_zstd_get_task(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_done(ngx_http_zstd_task_t *task);
 static void ngx_http_zstd_resume(ngx_http_zstd_ctx_t *ctx);
+static void ngx_http_zstd_end_request(ngx_http_request_t *r);
 static void ngx_http_zstd_turn_handler(ngx_event_t *ev);
 static void ngx_http_zstd_wake_handler(ngx_event_t *ev);
 static void ngx_http_zstd_tick_handler(ngx_event_t *ev);
@@ -681,8 +682,7 @@ ngx_http_zstd_resume(ngx_http_zstd_ctx_t *ctx)
         /* the request waits for its jobs only */
 
         if (ctx->tasks == 0) {
-            ngx_http_finalize_request(r, NGX_ERROR);
-            ngx_http_run_posted_requests(c);
+            ngx_http_zstd_end_request(r);
         }
 
         return;
@@ -691,15 +691,30 @@ ngx_http_zstd_resume(ngx_http_zstd_ctx_t *ctx)
     active = c->data;
 
     if (ngx_http_zstd_drive(ctx) == NGX_ERROR) {
-        ngx_http_finalize_request(active, NGX_ERROR);
-
-    } else {
-
-        /* whoever makes the content, or ends the request */
-
-        active->write_event_handler(active);
+        ngx_http_zstd_end_request(active);
+        return;
     }
 
+    /* whoever makes the content, or ends the request */
+
+    active->write_event_handler(active);
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_zstd_end_request(ngx_http_request_t *r)
+{
+    ngx_connection_t  *c;
+
+    c = r->connection;
+
+    /* its handler, an upstream perhaps, gives its own reference up meanwhile */
+
+    r->main->count++;
+
+    ngx_http_finalize_request(r, NGX_ERROR);
     ngx_http_run_posted_requests(c);
 }
 

@@ -65,6 +65,31 @@ static void test_stats__of_a_new_cache__count_nothing(void **state)
     segzstd_cache_free(cache);
 }
 
+/* Also what no job made: stored blocks, and the end of the frame. */
+static void test_stats__stored_and_ended__counts_every_byte(void **state)
+{
+    segzstd_cache *cache = expect_cache(1, NULL);
+    segzstd_stream *stream = expect_stream(cache, NULL);
+    unsigned char content[1000] = {0};
+    size_t taken, stored;
+
+    (void)state;
+    assert_int_equal(segzstd_stream_push(stream, content, sizeof(content),
+                                         SEGZSTD_FLUSH, &taken),
+                     0);
+    assert_int_equal(segzstd_stream_store(stream, SIZE_MAX, &stored), 0);
+    assert_int_equal(stored, sizeof(content));
+    assert_int_equal(segzstd_stream_push(stream, NULL, 0, SEGZSTD_END, &taken),
+                     0);
+    assert_true(segzstd_stream_ready_bytes(stream) > sizeof(content));
+    assert_int_equal(expect_cache_stats(cache).bytes_out,
+                     segzstd_stream_ready_bytes(stream));
+    assert_int_equal(expect_stream_stats(stream).bytes_out,
+                     segzstd_stream_ready_bytes(stream));
+    segzstd_stream_free(stream);
+    segzstd_cache_free(cache);
+}
+
 static void test_stats__after_streams__add_up(void **state)
 {
     segzstd_cache *cache = expect_cache(1, NULL);
@@ -425,6 +450,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stats__of_a_new_cache__count_nothing),
+        cmocka_unit_test(test_stats__stored_and_ended__counts_every_byte),
         cmocka_unit_test(test_stats__after_streams__add_up),
         cmocka_unit_test(test_stats__encoder_between_two_jobs__is_held),
         cmocka_unit_test(test_stats__bytes__are_what_the_allocator_gave),
