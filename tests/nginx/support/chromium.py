@@ -174,10 +174,10 @@ class Browser:
         found = []
         for event in self.events:
             params = event.get("params", {})
-            if event["method"] in (
-                "Network.loadingFailed",
-                "Runtime.exceptionThrown",
-            ):
+            if event["method"] == "Network.loadingFailed":
+                if not params["canceled"]:  # by the page itself
+                    found.append(params)
+            elif event["method"] == "Runtime.exceptionThrown":
                 found.append(params)
             elif event["method"] == "Log.entryAdded":
                 if params["entry"]["level"] == "error":
