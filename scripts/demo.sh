@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Takes a Debian or Ubuntu machine from nothing to a table: real files, each
-# compressed by segzstd with one and with all threads and by zstd, and every
-# result decompressed by zstd and compared.
+# Takes a Debian or Ubuntu machine from nothing to two tables. Real files, each
+# compressed by segzstd with one and with all threads and by zstd; and the same
+# files served by NGINX with the module, see demo_serve.sh. Every result is
+# decompressed by zstd and compared.
 #   scripts/demo.sh [FILE...]
 # Without a file it takes some of npm packages, kept in the user's cache folder,
 # or, where there is no npm, some of this system.
@@ -142,3 +143,5 @@ for file in "${files[@]}"; do
 done
 printf 'Every result was decompressed by zstd and is the same as its file.\n'
 printf 'segs: segments; secs: wall time, the fastest of up to %s runs.\n' "$runs"
+
+scripts/demo_serve.sh "${files[@]}"
