@@ -89,7 +89,7 @@ start_nginx() {
         kill -0 "$nginx_pid" 2>/dev/null || break
         sleep 0.05
     done
-    cat "$tmp/stderr" "$tmp/error.log" >&2
+    cat "$tmp/stderr" >&2
     echo "demo: nginx did not start" >&2
     return 1
 }
