@@ -11,7 +11,7 @@ export LC_ALL=C
 
 levels='3 9 19'
 runs=3      # the fastest counts
-patience=25 # seconds of one file and level after which no further run is made
+patience=10 # seconds of one file and level after which no further run is made
 threads=$(nproc)
 
 # fetch PACKAGE@VERSION FILE prints the path of a file of an npm package.
