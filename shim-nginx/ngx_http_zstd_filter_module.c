@@ -5,9 +5,10 @@
  * The filters: which responses are compressed, and how their buffers become the
  * content of a stream and its output becomes buffers.
  *
- * Three modules, because of where each has to stand among the filters: the
- * first decides after all that change the content, and before brotli and gzip;
- * the last takes what these have left; the body filter is in their place.
+ * Four modules, because of where each has to stand among the filters: the first
+ * decides after all that change the content, and before brotli and gzip; the
+ * last takes what these have left; the body filter is in their place.  The top
+ * one runs before all others.
  */
 
 
@@ -28,8 +29,10 @@
 #define NGX_HTTP_ZSTD_READ_SIZE    32768
 
 
+static ngx_int_t ngx_http_zstd_top_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_first_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_last_header_filter(ngx_http_request_t *r);
+static void ngx_http_zstd_ask_memory(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_zstd_test(ngx_http_request_t *r,
     ngx_http_zstd_loc_conf_t *conf);
 static ngx_int_t ngx_http_zstd_start(ngx_http_request_t *r,
@@ -69,6 +72,7 @@ static ngx_int_t ngx_http_zstd_preconfiguration(ngx_conf_t *cf);
 static ngx_int_t ngx_http_zstd_filter_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_zstd_first_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_zstd_last_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_zstd_top_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_zstd_init_module(ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_zstd_init_process(ngx_cycle_t *cycle);
 static void ngx_http_zstd_exit_process(ngx_cycle_t *cycle);
@@ -167,13 +171,80 @@ ngx_module_t  ngx_http_zstd_last_module = {
 };
 
 
+static ngx_http_module_t  ngx_http_zstd_top_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_zstd_top_init,               /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_zstd_top_module = {
+    NGX_MODULE_V1,
+    &ngx_http_zstd_top_module_ctx,        /* module context */
+    NULL,                                  /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
 /* contexts of responses that are not compressed: their reason, and no more */
 
 static ngx_http_zstd_ctx_t  ngx_http_zstd_reasons[NGX_HTTP_ZSTD_REASONS];
 
+static ngx_http_output_header_filter_pt  ngx_http_zstd_top_next;
 static ngx_http_output_header_filter_pt  ngx_http_zstd_first_next;
 static ngx_http_output_header_filter_pt  ngx_http_zstd_last_next;
 static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
+
+
+/*
+ * With TLS nginx asks for all content in memory, since it cannot send a file.
+ * What is compressed is not sent as a file, so jobs may read it; but another
+ * filter may ask for memory too.  So what nginx has asked for is taken back
+ * before any other filter runs, and asked for again if it is not compressed.
+ */
+
+static ngx_int_t
+ngx_http_zstd_top_header_filter(ngx_http_request_t *r)
+{
+#if (NGX_HTTP_SSL)
+
+    ngx_connection_t          *c;
+    ngx_http_zstd_loc_conf_t  *conf;
+
+    c = r->connection;
+    conf = ngx_http_get_module_loc_conf(r, ngx_http_zstd_filter_module);
+
+    if (r == r->main && conf->enable && ngx_http_zstd_cache && c->ssl
+#if (nginx_version >= 1021004)
+        && !c->ssl->sendfile
+#endif
+        )
+    {
+        r->main_filter_need_in_memory = 0;
+
+        ngx_http_set_ctx(r, c->ssl, ngx_http_zstd_top_module);
+    }
+
+#endif
+
+    return ngx_http_zstd_top_next(r);
+}
 
 
 static ngx_int_t
@@ -226,6 +297,7 @@ ngx_http_zstd_last_header_filter(ngx_http_request_t *r)
           ? ngx_http_get_module_ctx(r, ngx_http_zstd_filter_module) : NULL;
 
     if (ctx == NULL) {
+        ngx_http_zstd_ask_memory(r);
         return ngx_http_zstd_last_next(r);
     }
 
@@ -239,6 +311,12 @@ ngx_http_zstd_last_header_filter(ngx_http_request_t *r)
         }
     }
 
+    ctx = ngx_http_get_module_ctx(r, ngx_http_zstd_filter_module);
+
+    if (ctx->stream == NULL) {
+        ngx_http_zstd_ask_memory(r);
+    }
+
     /* all reasons from this one on depend on the request */
 
     if (conf->vary
@@ -250,6 +328,17 @@ ngx_http_zstd_last_header_filter(ngx_http_request_t *r)
     }
 
     return ngx_http_zstd_last_next(r);
+}
+
+
+/* again, see ngx_http_zstd_top_header_filter() */
+
+static void
+ngx_http_zstd_ask_memory(ngx_http_request_t *r)
+{
+    if (ngx_http_get_module_ctx(r, ngx_http_zstd_top_module)) {
+        r->main_filter_need_in_memory = 1;
+    }
 }
 
 
@@ -1219,6 +1308,16 @@ ngx_http_zstd_last_init(ngx_conf_t *cf)
 {
     ngx_http_zstd_last_next = ngx_http_top_header_filter;
     ngx_http_top_header_filter = ngx_http_zstd_last_header_filter;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_zstd_top_init(ngx_conf_t *cf)
+{
+    ngx_http_zstd_top_next = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_zstd_top_header_filter;
 
     return NGX_OK;
 }
