@@ -284,3 +284,32 @@ def test_ssi_counts_what_was_sent(serve, mode):
     round_trip(nginx, "/page", content)
     (values,) = logged(nginx)
     assert values["bytes_in"] == str(len(content))
+
+
+def test_reason_memory(serve, mode):
+    """Clients that do not read hold what memory there is."""
+    nginx = serve(
+        "zstd_comp_level 3; " + LOG,
+        mode,
+        http=LOG_FORMAT + "zstd_memory 8m;",
+        files={"f": data.noise(8 * MIB), "g": data.text(9000)},
+    )
+    plain = 0
+    clients = []
+    try:
+        while not plain:
+            assert len(clients) < 200, "memory is never short"
+            client = http1.Connection(nginx.port, receive_buffer=4 * KIB)
+            clients.append(client)
+            client.request("/f")
+            client.head()
+            response = http1.get(nginx.port, "/g")
+            if response.get("Content-Encoding") is None:
+                check_plain(response, data.text(9000))
+                plain += 1
+        count = len(clients)
+        found = logged(nginx, count)
+    finally:
+        for client in clients:
+            client.abort()
+    check_reason(found[-1], "memory")
