@@ -12,6 +12,8 @@ from support.upstream import whole
 
 CONTENT = data.text(20000, 4)
 GZIP = "gzip on; gzip_types *; gzip_min_length 1;"
+HAS_GZIP = "--without-http_gzip_module" not in build.nginx_says()
+needs_gzip = pytest.mark.skipif(not HAS_GZIP, reason="NGINX without gzip")
 PROXY = "proxy_pass http://%s; proxy_http_version 1.1;"
 
 
@@ -70,6 +72,7 @@ def test_b34_several_lines_are_one_list(serve, mode):
         assert (coding(response) == "zstd") == accepted, lines
 
 
+@needs_gzip
 def test_b33_gzip_only(serve, mode, upstream):
     """What nginx had found about gzip was taken for an answer about zstd."""
     upstream.reply("/f", lambda *_: whole(CONTENT))
@@ -125,6 +128,7 @@ LOCATIONS = (
 )
 
 
+@needs_gzip
 def test_b37_zstd_and_gzip(serve, mode):
     """The winner was decided by the order of the modules."""
     nginx = serve(GZIP + LOCATIONS, mode, files={"f": CONTENT})
@@ -153,6 +157,7 @@ def test_b37_zstd_and_brotli(make_server, mode, first):
     check_winners(nginx, "gzip")
 
 
+@needs_gzip
 def test_prefer_is_on_by_default(serve, mode):
     nginx = serve(GZIP, mode, files={"f": CONTENT})
     round_trip(nginx, "/f", CONTENT, accept="gzip, deflate, br, zstd")
