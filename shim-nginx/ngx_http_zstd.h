@@ -187,7 +187,8 @@ typedef struct ngx_http_zstd_ctx_s {
     unsigned                   flush:1;         /* flush is to be passed on */
     unsigned                   ended:1;         /* the last buffer was pushed */
     unsigned                   broken:1;        /* no end of frame to come */
-    unsigned                   nomem:1;         /* to push waits for memory */
+    unsigned                   no_input:1;      /* no memory for more of it */
+    unsigned                   no_job:1;        /* no memory for a job */
     unsigned                   failed:1;
     unsigned                   last:1;          /* last_buf was passed on */
     unsigned                   terminated:1;    /* the request is to be freed */

@@ -45,6 +45,7 @@ static char *ngx_http_zstd_disable(ngx_conf_t *cf, ngx_command_t *cmd,
 static char *ngx_http_zstd_dict_file(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+static uint64_t ngx_http_zstd_least_memory(ngx_http_zstd_loc_conf_t *conf);
 static ngx_int_t ngx_http_zstd_read_dict(ngx_conf_t *cf,
     ngx_http_zstd_dict_t *dict);
 static ngx_int_t ngx_http_zstd_check_dict(ngx_conf_t *cf,
@@ -394,6 +395,7 @@ ngx_http_zstd_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_zstd_loc_conf_t  *prev = parent;
     ngx_http_zstd_loc_conf_t  *conf = child;
 
+    uint64_t                    least;
     ngx_http_zstd_main_conf_t  *zmcf;
 
     ngx_conf_merge_value(conf->enable, prev->enable, 0);
@@ -453,6 +455,16 @@ ngx_http_zstd_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->enable) {
         zmcf->enabled = 1;
+
+        least = ngx_http_zstd_least_memory(conf);
+
+        if (zmcf->memory > 0 && (uint64_t) zmcf->memory < least) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"zstd_memory\" %O is too little for "
+                               "\"zstd_comp_level\" %i, which may need %uL",
+                               zmcf->memory, conf->level, least);
+            return NGX_CONF_ERROR;
+        }
     }
 
 #if (NGX_THREADS)
@@ -460,6 +472,30 @@ ngx_http_zstd_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 #else
     return NGX_CONF_OK;
 #endif
+}
+
+
+/*
+ * Of one response: its encoder and 4 MiB of input and output.  Encoders as the
+ * library's benchmark has measured them on content of 16 MB; tables that are
+ * made for a small window are smaller.
+ */
+
+static uint64_t
+ngx_http_zstd_least_memory(ngx_http_zstd_loc_conf_t *conf)
+{
+    uint64_t  mb, encoder, window;
+
+    mb = 1024 * 1024;
+
+    encoder = (conf->level <= 7) ? 4 * mb
+              : (conf->level <= 9) ? 13 * mb
+              : (conf->level <= 12) ? 49 * mb
+              : (conf->level <= 15) ? 65 * mb : 83 * mb;
+
+    window = (uint64_t) 1 << conf->window_log;
+
+    return ngx_min(encoder, 4 * mb + 10 * window) + 4 * mb;
 }
 
 

@@ -573,8 +573,6 @@ ngx_http_zstd_drive(ngx_http_zstd_ctx_t *ctx)
 
     for ( ;; ) {
 
-        ctx->nomem = 0;
-
         if (ctx->error
             || ngx_http_zstd_push(ctx) != NGX_OK
             || ngx_http_zstd_work(ctx) != NGX_OK
@@ -655,7 +653,7 @@ ngx_http_zstd_push(ngx_http_zstd_ctx_t *ctx)
     ngx_buf_t    *b;
     ngx_chain_t  *cl;
 
-    while (ctx->in && !ctx->ended && !ctx->broken) {
+    while (ctx->in && !ctx->ended && !ctx->broken && !ctx->no_input) {
 
         cl = ctx->in;
         b = cl->buf;
@@ -926,7 +924,7 @@ ngx_http_zstd_pushed(ngx_http_zstd_ctx_t *ctx, int rc, segzstd_op op)
 
     case SEGZSTD_ERR_NOMEM:
         ngx_http_zstd_slot->no_memory++;
-        ctx->nomem = 1;
+        ctx->no_input = 1;
         return NGX_AGAIN;
 
     case SEGZSTD_ERR_SIZE:
@@ -1132,6 +1130,9 @@ ngx_http_zstd_recycle(ngx_http_zstd_ctx_t *ctx, ngx_chain_t *out)
 
         segzstd_stream_consume(ctx->stream, len);
         ctx->lent -= len;
+
+        ctx->no_input = 0;
+        ctx->no_job = 0;
 
         cl->next = ctx->free;
         ctx->free = cl;

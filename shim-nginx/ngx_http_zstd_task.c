@@ -83,6 +83,7 @@ static void ngx_http_zstd_init_event(ngx_event_t *ev, ngx_log_t *log,
     ngx_event_handler_pt handler);
 
 static ngx_int_t ngx_http_zstd_run_inline(ngx_http_zstd_ctx_t *ctx);
+static ngx_int_t ngx_http_zstd_short(ngx_http_zstd_ctx_t *ctx);
 static ngx_int_t ngx_http_zstd_store(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_enter_queue(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_count_cache(void);
@@ -377,8 +378,12 @@ ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx)
 
     ngx_http_zstd_leave_queue(ctx);
 
-    if (ctx->nomem) {
+    if (ctx->no_input || ctx->no_job) {
         ngx_http_zstd_enter_queue(ctx);
+    }
+
+    if (ctx->no_job) {
+        return NGX_OK;
     }
 
     most = ctx->conf->bufs.num * ctx->conf->bufs.size;
@@ -408,37 +413,46 @@ ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx)
                               : segzstd_stream_poll_job(ctx->stream, &job);
 
         if (rc == SEGZSTD_ERR_NOMEM) {
-            ngx_http_zstd_slot->no_memory++;
-            ctx->nomem = 1;
 
-        } else if (rc != 0) {
+            if (ngx_http_zstd_short(ctx) != NGX_OK) {
+                return NGX_ERROR;
+            }
+
+            if (ctx->no_job) {
+                return NGX_OK;
+            }
+
+            continue;
+        }
+
+        if (rc != 0) {
             return NGX_ERROR;
+        }
 
-        } else if (job == NULL) {
+        if (job == NULL) {
 
             if (segzstd_stream_want_job(ctx->stream)) {
                 ngx_http_zstd_enter_queue(ctx);
             }
 
             return NGX_OK;
-
-        } else {
-            n = ngx_http_zstd_submit(ctx, job);
-
-            if (n == NGX_OK) {
-                continue;
-            }
-
-            /* not run, so its content waits as before */
-
-            (void) segzstd_job_complete(job);
-
-            if (n == NGX_ERROR) {
-                return NGX_ERROR;
-            }
-
-            ngx_http_zstd_slot->queue_full++;
         }
+
+        n = ngx_http_zstd_submit(ctx, job);
+
+        if (n == NGX_OK) {
+            continue;
+        }
+
+        /* not run, so its content waits as before */
+
+        (void) segzstd_job_complete(job);
+
+        if (n == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        ngx_http_zstd_slot->queue_full++;
 
         n = ngx_http_zstd_store(ctx);
 
@@ -451,6 +465,30 @@ ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx)
             return NGX_OK;
         }
     }
+}
+
+
+/*
+ * There was no memory for a job.  What has come so far is stored; what jobs
+ * read by themselves waits until somebody has given memory back.
+ */
+
+static ngx_int_t
+ngx_http_zstd_short(ngx_http_zstd_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    ngx_http_zstd_slot->no_memory++;
+
+    rc = ngx_http_zstd_store(ctx);
+
+    if (rc == NGX_DECLINED) {
+        ctx->no_job = 1;
+        ngx_http_zstd_enter_queue(ctx);
+        return NGX_OK;
+    }
+
+    return rc;
 }
 
 
@@ -652,7 +690,12 @@ ngx_http_zstd_done(ngx_http_zstd_task_t *task)
 
     ngx_http_zstd_count_cache();
 
-    if (segzstd_is_fatal(rc)) {
+    if (rc == SEGZSTD_ERR_NOMEM) {
+        rc = (ngx_http_zstd_short(ctx) == NGX_OK)
+             ? 0 : segzstd_stream_error(ctx->stream);
+    }
+
+    if (rc != 0) {
         ctx->error = rc;
     }
 
@@ -777,6 +820,9 @@ ngx_http_zstd_wake_handler(ngx_event_t *ev)
 
         tasks = ctx->tasks;
 
+        ctx->no_input = 0;
+        ctx->no_job = 0;
+
         ngx_http_zstd_resume(ctx);
 
         /* may be freed now, but then it is not in the queue */
@@ -787,7 +833,7 @@ ngx_http_zstd_wake_handler(ngx_event_t *ev)
             continue;
         }
 
-        if (ctx->tasks == tasks && !ctx->nomem) {
+        if (ctx->tasks == tasks && !ctx->no_input && !ctx->no_job) {
 
             /* there are no more jobs to be had: stays the first */
 
