@@ -130,6 +130,13 @@ typedef struct {
 } ngx_http_zstd_loc_conf_t;
 
 
+#if (NGX_THREADS)
+#define ngx_http_zstd_uses_pool(conf)  ((conf)->pool != NULL)
+#else
+#define ngx_http_zstd_uses_pool(conf)  0
+#endif
+
+
 typedef struct {
     ngx_uint_t                 compressors;     /* kept warm; 0: auto */
     ngx_uint_t                 retention;       /* segzstd_retention */

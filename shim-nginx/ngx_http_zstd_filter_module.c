@@ -303,10 +303,12 @@ ngx_http_zstd_last_header_filter(ngx_http_request_t *r)
 
     conf = ngx_http_get_module_loc_conf(r, ngx_http_zstd_filter_module);
 
-    if (ctx->reason == NGX_HTTP_ZSTD_PREFERENCE
-        && r->headers_out.content_encoding == NULL)
-    {
-        if (ngx_http_zstd_start(r, conf) != NGX_OK) {
+    if (ctx->reason == NGX_HTTP_ZSTD_PREFERENCE) {
+
+        if (r->headers_out.content_encoding) {
+            ngx_http_zstd_slot->reasons[NGX_HTTP_ZSTD_PREFERENCE]++;
+
+        } else if (ngx_http_zstd_start(r, conf) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -396,13 +398,17 @@ ngx_http_zstd_test(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
 }
 
 
+/* of the preference for another coding the last filter decides, and counts */
+
 static void
 ngx_http_zstd_set_reason(ngx_http_request_t *r, ngx_uint_t reason)
 {
     ngx_http_set_ctx(r, &ngx_http_zstd_reasons[reason],
                      ngx_http_zstd_filter_module);
 
-    ngx_http_zstd_slot->reasons[reason]++;
+    if (reason != NGX_HTTP_ZSTD_PREFERENCE) {
+        ngx_http_zstd_slot->reasons[reason]++;
+    }
 }
 
 
@@ -491,7 +497,8 @@ ngx_http_zstd_stream(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
     options.window_log = (unsigned) conf->window_log;
     options.segment_bytes = conf->segment_size;
     options.overlap_bytes = conf->overlap;
-    options.max_jobs = (unsigned) conf->tasks;
+    options.max_jobs = ngx_http_zstd_uses_pool(conf) ? (unsigned) conf->tasks
+                                                     : 1;
     options.input_bytes = ngx_http_zstd_input_bytes();
 
     /* whoever changes the body has cleared it by now */
