@@ -54,7 +54,9 @@ static const char help_text[] =
     "which they should have been sent, whether or not they could be.\n"
     "  --small PATH            send these\n"
     "  --small-rate R          per second (200)\n"
-    "  --small-connections N   on so many connections (8)\n"
+    "  --small-connections N   on so many connections (64); where they are "
+    "few,\n"
+    "                          stalls are longer: requests wait for them, too\n"
     "Large requests:\n"
     "  --large PATH            send these\n"
     "  --large-rate R          per second; without it each connection sends "
@@ -245,7 +247,7 @@ static bool check_streams(const struct args *args, const char *const *given)
 static void set_defaults(struct args *args)
 {
     static const struct stream_args defaults[STREAMS] = {
-        {.name = "small", .rate = 200, .connections = 8},
+        {.name = "small", .rate = 200, .connections = 64},
         {.name = "large"},
         {.name = "slow", .read_rate = 4096, .connections = 512},
     };

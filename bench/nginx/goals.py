@@ -49,9 +49,10 @@ class Bench:
         self.cpus = len(os.sched_getaffinity(0))
         self.began = time.monotonic()
 
-    def nginx(self, levels=None, **options):
-        return Nginx(self.args.module, self.args.files,
-                     levels or self.levels, **options)
+    def nginx(self, way, level, **options):
+        """With one way and level alone: what is on elsewhere might matter."""
+        return Nginx(self.args.module, self.args.files, [level], [way],
+                     **options)
 
     def load(self, nginx, *options, name=''):
         """One run of the load client; its report."""
@@ -140,7 +141,7 @@ def verify(bench, nginx, names):
 
 def loop_capacity(bench, level, name):
     """What the loop sustains, per second, of one file."""
-    with bench.nginx([level]) as nginx:
+    with bench.nginx(LOOP, level) as nginx:
         report = bench.load(nginx, *large(LOOP, level, name), '--seconds',
                             bench.seconds, name=f'capacity level {level}')
     return report['large']['per_second']
@@ -149,7 +150,7 @@ def loop_capacity(bench, level, name):
 def p99_runs(bench, level, phase, rate, seconds):
     """Small requests beside the same stream, in three ways."""
     def measure(way):
-        with bench.nginx([level]) as nginx:
+        with bench.nginx(way, level) as nginx:
             return bench.load(
                 nginx, '--small', f'/{OFF}/{SMALL}', '--small-rate', 200,
                 *large(way, level, MIDDLE), '--large-rate', rate,
@@ -197,7 +198,7 @@ def measure_saturated(bench):
              '--seconds', 2.5 * bench.seconds]
     for level in bench.levels:
         def measure(way):
-            with bench.nginx([level]) as nginx:
+            with bench.nginx(way, level) as nginx:
                 packed = bench.load(nginx, *small,
                                     *large(way, level, MIDDLE),
                                     '--large-connections', clients,
@@ -206,7 +207,7 @@ def measure_saturated(bench):
                 return packed, None
             # the same number of responses, uncompressed
             rate = max(packed['large']['per_second'], 0.1)
-            with bench.nginx([level]) as nginx:
+            with bench.nginx(OFF, level) as nginx:
                 plain = bench.load(nginx, *small, *large(OFF, level, MIDDLE),
                                    '--large-rate', rate, '--large-phase',
                                    clients,
@@ -237,7 +238,7 @@ def median_of(reports, value):
 
 def closed_loop(bench, level, name, connections=8, ways=(LOOP, POOL)):
     def measure(way):
-        with bench.nginx([level]) as nginx:
+        with bench.nginx(way, level) as nginx:
             return bench.load(
                 nginx, *large(way, level, name), '--large-connections',
                 connections, '--seconds', bench.seconds,
@@ -297,7 +298,7 @@ def measure_one(bench):
     names = (JSON,) if bench.args.quick else (JSON, LARGE)
     for name, level in itertools.product(names, bench.levels):
         def measure(way):
-            with bench.nginx([level]) as nginx:
+            with bench.nginx(way, level) as nginx:
                 # the first of them finds no encoder and cold tables
                 bench.load(nginx, *large(way, level, name), '--large-count', 2,
                            name=f'one {way} level {level} {name}, first')
@@ -337,7 +338,7 @@ def measure_slow(bench):
     encoder = []
 
     def measure(way):
-        with bench.nginx([level], listen='sndbuf=16k') as nginx:
+        with bench.nginx(LOOP, level, listen='sndbuf=16k') as nginx:
             base = bench.load(nginx, '--small', f'/{OFF}/{SMALL}',
                               '--seconds', 0.2, name='idle')
             one = bench.load(nginx, *large(LOOP, level, MIDDLE),
@@ -345,7 +346,7 @@ def measure_slow(bench):
             cache = one['status']['all']['cache']
             encoder.append(cache['encoder_bytes'] / cache['encoders_live']
                            / 1048576)
-        with bench.nginx([level], listen='sndbuf=16k') as nginx:
+        with bench.nginx(way, level, listen='sndbuf=16k') as nginx:
             report = bench.load(
                 nginx, '--slow', path_of(way, level, MIDDLE),
                 '--slow-encoding', 'zstd', '--slow-connections', SLOW_CLIENTS,
@@ -424,7 +425,8 @@ def parse_args():
 def main():
     args = parse_args()
     bench = Bench(args)
-    with bench.nginx() as nginx:
+    with Nginx(args.module, args.files, bench.levels,
+               (LOOP, POOL)) as nginx:
         where = machine(bench, nginx)
         print(table.describe(where))
         verify(bench, nginx, [SMALL, SCRIPT, MIDDLE, JSON]

@@ -39,7 +39,7 @@ struct run {
     struct stream streams[STREAMS];
     int timer;
     FILE *json;          /* NULL: not written */
-    uint64_t start_ns;   /* the first request */
+    uint64_t start_ns;   /* the first request that is not small */
     uint64_t counted_ns; /* the first one that counts */
     uint64_t end_ns;     /* no request after it */
     uint64_t check_ns;   /* the next look at deadlines */
@@ -106,10 +106,10 @@ static uint64_t do_due(struct run *run)
     }
     if (now >= run->end_ns)
         end_streams(run);
-    for (int i = SMALL; i <= LARGE; i++) {
-        if (run->streams[i].conns != NULL)
-            stream_dispatch(&run->load, &run->streams[i], now);
-    }
+    if (run->streams[SMALL].conns != NULL)
+        stream_dispatch(&run->load, &run->streams[SMALL], now);
+    if (run->streams[LARGE].conns != NULL && now >= run->start_ns)
+        stream_dispatch(&run->load, &run->streams[LARGE], now);
     if (run->streams[SLOW].conns != NULL)
         step_slow(run, now);
     if (now >= run->check_ns) {
@@ -121,6 +121,8 @@ static uint64_t do_due(struct run *run)
     }
 
     next = run->check_ns;
+    if (now < run->start_ns && run->start_ns < next)
+        next = run->start_ns;
     if (!run->counting && run->counted_ns < next)
         next = run->counted_ns;
     if (run->streams[SLOW].conns != NULL && run->slow_ns < next)
@@ -143,8 +145,7 @@ static bool is_over(const struct run *run)
         if (stream->conns == NULL)
             continue;
         busy |= stream_is_busy(stream);
-        more |= !stream->ended && !(stream->args->count > 0 &&
-                                    stream->sent >= stream->args->count);
+        more |= !stream_is_spent(stream);
     }
     if (run->load.hopeless)
         return true;
@@ -202,6 +203,19 @@ static void finish(FILE *file, const char *path)
         die(path);
 }
 
+/* Small requests begin earlier than the others by so much that each of their
+ * connections has been used once: a server that accepts one connection in each
+ * turn of its loop would otherwise be measured by that. At most 1 s. */
+static uint64_t lead_ns(const struct args *args)
+{
+    const struct stream_args *small = &args->streams[SMALL];
+    double seconds = small->connections / small->rate;
+
+    if (small->path == NULL)
+        return 0;
+    return (uint64_t)(1e9 * (seconds < 1 ? seconds : 1));
+}
+
 static void set_up(struct run *run, const struct args *args)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
@@ -225,14 +239,17 @@ static void set_up(struct run *run, const struct args *args)
 
     for (int i = 0; i < STREAMS; i++)
         stream_init(&run->streams[i], args, &args->streams[i]);
-    run->start_ns = now_ns();
+    run->streams[SMALL].epoch_ns = now_ns();
+    run->start_ns = run->streams[SMALL].epoch_ns + lead_ns(args);
+    run->streams[SMALL].lead_count =
+        (uint64_t)((double)lead_ns(args) / 1e9 * args->streams[SMALL].rate);
     run->counted_ns = run->start_ns + (uint64_t)(args->warmup_s * 1e9);
     run->end_ns = run->counted_ns + (uint64_t)(args->seconds * 1e9);
     run->slow_ns = run->start_ns;
-    for (int i = 0; i < STREAMS; i++) {
-        run->streams[i].epoch_ns = run->start_ns;
+    run->streams[LARGE].epoch_ns = run->start_ns;
+    run->streams[SLOW].epoch_ns = run->start_ns;
+    for (int i = 0; i < STREAMS; i++)
         run->streams[i].counted_ns = run->counted_ns;
-    }
 }
 
 static double seconds_of(struct timeval after, struct timeval before)
@@ -270,7 +287,8 @@ static bool report(struct run *run)
     }
     if (end < run->counted_ns || run->streams[SLOW].conns != NULL)
         end = now;
-    results.seconds = (double)(end - run->counted_ns) / 1e9;
+    if (end > run->counted_ns)
+        results.seconds = (double)(end - run->counted_ns) / 1e9;
     results.generator_user_s = seconds_of(usage.ru_utime, run->usage.ru_utime);
     results.generator_system_s =
         seconds_of(usage.ru_stime, run->usage.ru_stime);

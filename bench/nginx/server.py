@@ -40,28 +40,31 @@ def children_of(pid):
     return found
 
 
-def locations(files, levels):
-    """The same files plain, and by both ways at each level."""
+def locations(files, levels, ways):
+    """The same files plain, and at each level in each of the ways."""
     plain = 'location /%s/ { alias %s/; zstd off; %s }\n'
     packed = ('location /%s/%d/ { alias %s/; zstd on; zstd_comp_level %d;'
               ' %s }\n')
     text = plain % (OFF, files, 'sendfile on;')
     text += plain % (COPIED, files, 'sendfile off;')
     for level in levels:
-        text += packed % (LOOP, level, files, level, 'zstd_thread_pool off;')
-        text += packed % (POOL, level, files, level, '')
+        if LOOP in ways:
+            text += packed % (LOOP, level, files, level,
+                              'zstd_thread_pool off;')
+        if POOL in ways:
+            text += packed % (POOL, level, files, level, '')
     return text
 
 
 class Nginx:
     """One worker with the module; to be used in a with statement."""
 
-    def __init__(self, module, files, levels, listen='', extra=''):
+    def __init__(self, module, files, levels, ways, listen=''):
         self.module = module
         self.files = files
         self.levels = levels
+        self.ways = ways
         self.listen = listen
-        self.extra = extra
 
     def config(self):
         """As an operator would have it, but for paths and port."""
@@ -85,11 +88,10 @@ tcp_nopush on;
 keepalive_requests 1000000;
 zstd_types *;
 zstd_min_length 0;
-{self.extra}
 server {{
 listen 127.0.0.1:{self.port} {self.listen};
 location = /zstd_status {{ zstd_status; }}
-{locations(self.files, self.levels)}
+{locations(self.files, self.levels, self.ways)}
 }}
 }}
 '''

@@ -104,7 +104,8 @@ static bool is_open_loop(const struct stream *stream)
 /* Has the stream had all the requests that it may have? */
 static bool is_spent(const struct stream *stream, uint64_t count)
 {
-    return stream->args->count > 0 && count >= stream->args->count;
+    return stream->args->count > 0 &&
+           count >= stream->args->count + stream->lead_count;
 }
 
 uint64_t stream_next_due(const struct stream *stream)
@@ -445,6 +446,11 @@ void stream_check_timeouts(struct load *load, struct stream *stream,
         fail(conn, FAULT_TIMEOUT, "%s: no answer in %g s", stream->args->path,
              load->args->timeout_s);
     }
+}
+
+bool stream_is_spent(const struct stream *stream)
+{
+    return stream->ended || is_spent(stream, stream->sent);
 }
 
 bool stream_is_busy(const struct stream *stream)

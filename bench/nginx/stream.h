@@ -56,6 +56,7 @@ struct stream {
 
     uint64_t epoch_ns;   /* the first request is due */
     uint64_t counted_ns; /* requests due earlier are not counted: warm-up */
+    uint64_t lead_count; /* requests before the run really begins */
     uint64_t due;        /* requests whose time has come */
     uint64_t sent;
     bool ended; /* no more become due */
@@ -109,6 +110,9 @@ void conn_step(struct load *load, struct conn *conn, size_t n);
 /* Fails requests that have waited for too long. */
 void stream_check_timeouts(struct load *load, struct stream *stream,
                            uint64_t now);
+
+/* Will no more requests be sent? */
+bool stream_is_spent(const struct stream *stream);
 
 /* Is a request due or out? */
 bool stream_is_busy(const struct stream *stream);
