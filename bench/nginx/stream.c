@@ -414,15 +414,16 @@ void conn_step(struct load *load, struct conn *conn, size_t n)
 {
     if (n > load->buf_size)
         n = load->buf_size;
+    if (conn->state == CONN_BUSY) {
+        read_some(load, conn, n);
+        return;
+    }
     if (!conn->claimed && !conn->stream->ended && !load->hopeless) {
         uint64_t now = now_ns();
         claim(load, conn, now, now);
-    } else if (conn->state == CONN_CONNECTING) {
-        if (is_writable(conn))
-            end_connect(load, conn);
-    } else if (conn->state == CONN_BUSY) {
-        read_some(load, conn, n);
     }
+    if (conn->state == CONN_CONNECTING && is_writable(conn))
+        end_connect(load, conn);
 }
 
 /* An answer that did not come counts with the time that was waited for it: to
