@@ -516,11 +516,9 @@ ngx_http_zstd_static_check_frame(ngx_str_t *path, u_char *p, size_t n,
     }
 
     if (single) {
-        window = ngx_http_zstd_static_number(p + 5 + dict_size, content_size);
+        /* a size of two bytes is 256 more, and small in any case */
 
-        if (content_size == 2) {
-            window += 256;
-        }
+        window = ngx_http_zstd_static_number(p + 5 + dict_size, content_size);
 
     } else {
         window = (uint64_t) 1 << (10 + (p[5] >> 3));
