@@ -151,10 +151,14 @@ def p99_runs(bench, level, phase, rate, seconds):
     """Small requests beside the same stream, in three ways."""
     def measure(way):
         with bench.nginx(way, level) as nginx:
+            # the first find no encoders
+            bench.load(nginx, *large(way, level, MIDDLE),
+                       '--large-connections', 2, '--large-count', 2,
+                       name=f'p99 {way} level {level} phase {phase}, first')
             return bench.load(
                 nginx, '--small', f'/{OFF}/{SMALL}', '--small-rate', 200,
                 *large(way, level, MIDDLE), '--large-rate', rate,
-                '--large-phase', phase, '--warmup', 1, '--seconds', seconds,
+                '--large-phase', phase, '--seconds', seconds,
                 name=f'p99 {way} level {level} phase {phase}')
     return bench.alternate((OFF, LOOP, POOL), measure)
 
