@@ -97,7 +97,7 @@ typedef struct {
 #if (NGX_PCRE)
     ngx_array_t               *disable;         /* of ngx_regex_elt_t */
 #endif
-    ngx_array_t               *bypass;          /* of ngx_http_complex_value_t */
+    ngx_array_t               *bypass;          /* ngx_http_complex_value_t */
 } ngx_http_zstd_accept_conf_t;
 
 
@@ -180,7 +180,7 @@ typedef struct ngx_http_zstd_ctx_s {
     ngx_chain_t               *in;              /* not yet pushed */
     ngx_chain_t               *busy;            /* lent to the next filter */
     ngx_chain_t               *free;
-    size_t                     lent;            /* bytes of the stream in busy */
+    size_t                     lent;            /* bytes of "busy" */
 
     ngx_queue_t                waiting;         /* for a job, or for memory */
     ngx_http_zstd_task_t      *free_tasks;
@@ -277,8 +277,12 @@ ngx_int_t ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx);
 /* the response waits for nothing any more */
 void ngx_http_zstd_leave_queue(ngx_http_zstd_ctx_t *ctx);
 
-/* memory that is taken already leaves room for one more response */
-ngx_uint_t ngx_http_zstd_has_memory(void);
+/*
+ * A response of that length, -1 if it is not known, fits into zstd_memory, and
+ * what is taken already leaves room for one more.
+ */
+ngx_uint_t ngx_http_zstd_has_memory(ngx_http_zstd_loc_conf_t *conf,
+    off_t length);
 
 /* how much input one more response may hold: a share of the memory */
 size_t ngx_http_zstd_input_bytes(void);
@@ -292,6 +296,9 @@ extern ngx_http_zstd_slot_t  *ngx_http_zstd_slot;
 /* passes on what is ready, takes what fits; NGX_ERROR: the response failed */
 ngx_int_t ngx_http_zstd_drive(ngx_http_zstd_ctx_t *ctx);
 
+/* the client does not read as fast as its response is made */
+ngx_uint_t ngx_http_zstd_is_slow(ngx_http_zstd_ctx_t *ctx);
+
 
 /* ngx_http_zstd_conf.c */
 
@@ -301,6 +308,10 @@ void *ngx_http_zstd_create_main_conf(ngx_conf_t *cf);
 char *ngx_http_zstd_init_main_conf(ngx_conf_t *cf, void *conf);
 void *ngx_http_zstd_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_zstd_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
+
+/* bytes that a response of that length needs, at least; -1: any length */
+uint64_t ngx_http_zstd_least_memory(ngx_http_zstd_loc_conf_t *conf,
+    off_t length);
 
 
 extern ngx_module_t  ngx_http_zstd_filter_module;

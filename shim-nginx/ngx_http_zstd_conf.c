@@ -45,7 +45,6 @@ static char *ngx_http_zstd_disable(ngx_conf_t *cf, ngx_command_t *cmd,
 static char *ngx_http_zstd_dict_file(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-static uint64_t ngx_http_zstd_least_memory(ngx_http_zstd_loc_conf_t *conf);
 static ngx_int_t ngx_http_zstd_read_dict(ngx_conf_t *cf,
     ngx_http_zstd_dict_t *dict);
 static ngx_int_t ngx_http_zstd_check_dict(ngx_conf_t *cf,
@@ -456,14 +455,14 @@ ngx_http_zstd_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (conf->enable) {
         zmcf->enabled = 1;
 
-        least = ngx_http_zstd_least_memory(conf);
+        least = ngx_http_zstd_least_memory(conf, -1);
 
         if (zmcf->memory > 0 && (uint64_t) zmcf->memory < least) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"zstd_memory\" %O is too little for "
-                               "\"zstd_comp_level\" %i, which may need %uL",
+            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "\"zstd_memory\" %O is too little for long "
+                               "responses with \"zstd_comp_level\" %i, which "
+                               "need %uL: they will not be compressed",
                                zmcf->memory, conf->level, least);
-            return NGX_CONF_ERROR;
         }
     }
 
@@ -481,8 +480,8 @@ ngx_http_zstd_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
  * made for a small window are smaller.
  */
 
-static uint64_t
-ngx_http_zstd_least_memory(ngx_http_zstd_loc_conf_t *conf)
+uint64_t
+ngx_http_zstd_least_memory(ngx_http_zstd_loc_conf_t *conf, off_t length)
 {
     uint64_t  mb, encoder, window;
 
@@ -495,7 +494,11 @@ ngx_http_zstd_least_memory(ngx_http_zstd_loc_conf_t *conf)
 
     window = (uint64_t) 1 << conf->window_log;
 
-    return ngx_min(encoder, 4 * mb + 10 * window) + 4 * mb;
+    if (length >= 0 && (uint64_t) length < window) {
+        window = (uint64_t) length;
+    }
+
+    return ngx_min(encoder, 2 * mb + 16 * window) + 4 * mb;
 }
 
 

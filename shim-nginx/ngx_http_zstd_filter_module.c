@@ -420,7 +420,7 @@ ngx_http_zstd_start(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
     ngx_pool_cleanup_t   *pool_cln;
     ngx_http_zstd_ctx_t  *ctx;
 
-    if (!ngx_http_zstd_has_memory()) {
+    if (!ngx_http_zstd_has_memory(conf, r->headers_out.content_length_n)) {
         ngx_http_zstd_set_reason(r, NGX_HTTP_ZSTD_MEMORY);
         return NGX_OK;
     }
@@ -653,6 +653,19 @@ ngx_http_zstd_is_busy(ngx_http_zstd_ctx_t *ctx)
 }
 
 
+/* then no more is taken, or compressed */
+
+ngx_uint_t
+ngx_http_zstd_is_slow(ngx_http_zstd_ctx_t *ctx)
+{
+    ngx_bufs_t  *bufs;
+
+    bufs = &ctx->conf->bufs;
+
+    return segzstd_stream_ready_bytes(ctx->stream) >= bufs->num * bufs->size;
+}
+
+
 static ngx_int_t
 ngx_http_zstd_push(ngx_http_zstd_ctx_t *ctx)
 {
@@ -661,6 +674,10 @@ ngx_http_zstd_push(ngx_http_zstd_ctx_t *ctx)
     ngx_chain_t  *cl;
 
     while (ctx->in && !ctx->ended && !ctx->broken && !ctx->no_input) {
+
+        if (ngx_http_zstd_is_slow(ctx)) {
+            return NGX_OK;
+        }
 
         cl = ctx->in;
         b = cl->buf;

@@ -329,7 +329,7 @@ ngx_http_zstd_ask_slice(ngx_log_t *log)
 
 
 ngx_uint_t
-ngx_http_zstd_has_memory(void)
+ngx_http_zstd_has_memory(ngx_http_zstd_loc_conf_t *conf, off_t length)
 {
     uint64_t             memory;
     segzstd_cache_stats  stats = SEGZSTD_CACHE_STATS_INIT;
@@ -338,6 +338,10 @@ ngx_http_zstd_has_memory(void)
 
     if (memory == 0) {
         return 1;
+    }
+
+    if (ngx_http_zstd_least_memory(conf, length) > memory) {
+        return 0;
     }
 
     (void) segzstd_cache_get_stats(ngx_http_zstd_cache, &stats);
@@ -360,7 +364,7 @@ ngx_http_zstd_input_bytes(void)
         share = 2 * NGX_HTTP_ZSTD_MEMORY_AUTO;
     }
 
-    share /= 4 * (stats.streams_open + 1);
+    share /= 8 * (stats.streams_open + 1);
 
     share = ngx_min(share, NGX_HTTP_ZSTD_INPUT_MAX);
 
@@ -372,9 +376,8 @@ ngx_int_t
 ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx)
 {
     int           rc;
-    size_t        most;
     ngx_int_t     n;
-    segzstd_job  *job;
+    segzstd_job  *job = NULL;
 
     ngx_http_zstd_leave_queue(ctx);
 
@@ -386,12 +389,7 @@ ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx)
         return NGX_OK;
     }
 
-    most = ctx->conf->bufs.num * ctx->conf->bufs.size;
-
     for ( ;; ) {
-
-        rc = 0;
-        job = NULL;
 
         n = ngx_http_zstd_run_inline(ctx);
 
@@ -403,9 +401,7 @@ ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx)
             return NGX_ERROR;
         }
 
-        /* a client that does not read stops the work for it */
-
-        if (segzstd_stream_ready_bytes(ctx->stream) >= most) {
+        if (ngx_http_zstd_is_slow(ctx)) {
             return NGX_OK;
         }
 
