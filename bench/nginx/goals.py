@@ -250,7 +250,7 @@ def closed_loop(bench, level, name, connections=8, ways=(LOOP, POOL)):
     return bench.alternate(ways, measure)
 
 
-def compare(bench, reports, value, higher=False):
+def compare(reports, value):
     """Medians of both ways, their ratio, and the pool's spread."""
     loop = median_of(reports[LOOP], value)
     pool = median_of(reports[POOL], value)
@@ -265,15 +265,15 @@ def measure_closed(bench):
     for name, level in itertools.product(names, bench.levels):
         reports = closed_loop(bench, level, name)
         where = f'level {level}, {name}'
-        row = compare(bench, reports, cpu_ms)
+        row = compare(reports, cpu_ms)
         bench.add(what='CPU per response', where=where, unit='ms',
                   goal='<= 1.05 loop', met=within(row['result'], 1.05), **row)
-        row = compare(bench, reports, lambda r: r['large']['per_second'])
+        row = compare(reports, lambda r: r['large']['per_second'])
         wanted = level >= 9
         bench.add(what='responses per second', where=where, unit='1/s',
                   goal='>= 1.6 loop' if wanted else '',
                   met=row['result'] >= 1.6 if wanted else None, **row)
-        row = compare(bench, reports, peak_mib)
+        row = compare(reports, peak_mib)
         bench.add(what='peak RSS', where=where, unit='MiB',
                   goal=f'<= {bench.cpus} loop',
                   met=within(row['result'], bench.cpus), **row)
@@ -312,11 +312,11 @@ def measure_one(bench):
                     name=f'one {way} level {level} {name}')
         reports = bench.alternate((LOOP, POOL), measure)
         where = f'level {level}, {name}'
-        row = compare(bench, reports, lambda r: r['large']['last_byte_ms']
+        row = compare(reports, lambda r: r['large']['last_byte_ms']
                       ['p50'])
         bench.add(what='time to last byte', where=where, unit='ms',
                   goal='<= 0.6 loop', met=within(row['result'], 0.6), **row)
-        row = compare(bench, reports, lambda r: r['large']['first_byte_ms']
+        row = compare(reports, lambda r: r['large']['first_byte_ms']
                       ['p50'])
         wanted = level >= 9
         bench.add(what='time to first byte', where=where, unit='ms',
@@ -328,7 +328,10 @@ def measure_small(bench):
     bench.start(f'{SMALL}, 8 connections; the goal was measured elsewhere')
     for level in bench.levels:
         reports = closed_loop(bench, level, SMALL)
-        row = compare(bench, reports, lambda r: r['large']['per_second'])
+        row = compare(reports, lambda r: 1e3 * cpu_ms(r))
+        bench.add(what='CPU per small response', where=f'level {level}',
+                  unit='us', goal='', met=None, **row)
+        row = compare(reports, lambda r: r['large']['per_second'])
         goal = PACKAGED_SMALL.get(level)
         bench.add(what='small responses per second', where=f'level {level}',
                   unit='1/s', goal=f'>= {goal}' if goal else '',

@@ -46,6 +46,7 @@ SHORT = {
     "loop thread's CPU": 'loop CPU',
     'time to last byte': 'last',
     'time to first byte': 'first',
+    'CPU per small response': 'CPU us',
     'small responses per second': '1/s',
     'memory per slow client': 'MiB each',
 }
