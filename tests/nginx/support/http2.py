@@ -79,9 +79,14 @@ class Connection:
             settings[codes.INITIAL_WINDOW_SIZE] = window
         if max_frame is not None:
             settings[codes.MAX_FRAME_SIZE] = max_frame
-        self.h2.local_settings.update(settings)
+        self.h2.local_settings = h2.settings.Settings(
+            client=True, initial_values=settings
+        )
         self.h2.initiate_connection()
         self.flush()
+        self.acknowledged = False
+        while not self.acknowledged and self.step():
+            pass  # until both sides count by these settings
 
     def __enter__(self):
         return self
@@ -141,6 +146,9 @@ class Connection:
     def take(self, event):
         if isinstance(event, h2.events.ConnectionTerminated):
             self.goaway = event.error_code
+            return
+        if isinstance(event, h2.events.SettingsAcknowledged):
+            self.acknowledged = True
             return
         stream = self.streams.get(getattr(event, "stream_id", None))
         if not stream:

@@ -36,7 +36,7 @@ http {{
     keepalive_requests 100000;
     {http}
     server {{
-        listen 127.0.0.1:{port};
+        listen 127.0.0.1:{port}{listen_options};
         {listen}
         server_name test;
         root {root};
@@ -115,6 +115,7 @@ class Server:
         workers=1,
         log="info",
         tls=False,
+        listen_options="",
     ):
         """The texts may contain {prefix}, {root} and {port}."""
         if not hasattr(self, "port"):
@@ -142,6 +143,7 @@ class Server:
         text = TEMPLATE.format(
             user="user root;" if os.geteuid() == 0 else "",
             workers=workers,
+            listen_options=" " + listen_options if listen_options else "",
             log=log,
             environment="\n".join(environment),
             load="\n".join([*load, *self.load]),
