@@ -83,16 +83,19 @@ def test_pipelined(serve, mode, upstream):
                 )
 
 
-def test_http10_and_keepalive(serve, mode):
+def test_http10(serve, mode):
+    """Without chunks: the end of the connection is that of the body."""
     nginx = serve(
-        "location /10 { zstd_http_version 1.0; alias {root}/f; }",
+        "location /11 { zstd_http_version 1.1; alias {root}/f; }",
         mode,
         files={"f": TEXT},
     )
-    check_plain(fetch(nginx, "/f", version="1.0"), TEXT)
-    response = fetch(nginx, "/10", version="1.0")
-    check_response(response, TEXT)
-    assert response.ended == "close"
+    check_plain(fetch(nginx, "/11", version="1.0"), TEXT)
+    check_response(fetch(nginx, "/11"), TEXT)
+    for fields in ({}, {"Connection": "keep-alive"}):
+        response = fetch(nginx, "/f", version="1.0", fields=fields)
+        check_response(response, TEXT)
+        assert response.ended == "close"
 
 
 def test_tls(serve, mode, upstream):
@@ -139,13 +142,21 @@ def test_abort_at_random_moments(serve, mode, upstream, how):
 
 
 def test_half_closed_client(serve, mode):
-    """It sends no more, and reads on."""
-    nginx = serve("", mode, files={"f": data.text(MIB)})
-    with http1.Connection(nginx.port) as client:
-        client.request("/f")
-        client.socket.shutdown(1)
-        client.head()
-        check_response(client.read(), data.text(MIB))
+    """It sends no more, and reads on. NGINX may take that for a client that
+    has gone: then the end is not forged."""
+    content = data.text(MIB)
+    nginx = serve("", mode, files={"f": content})
+    for _ in range(pick(20, 5)):
+        with http1.Connection(nginx.port) as client:
+            client.request("/f")
+            client.head()
+            client.socket.shutdown(1)
+            try:
+                client.read()
+            except http1.Cut:
+                check_part(client.response.body, content)
+            else:
+                check_response(client.response, content)
 
 
 def test_upstream_resets(serve, mode, upstream):
@@ -367,16 +378,17 @@ def test_cache_lock_with_many_clients(serve, mode, upstream):
 
 @pytest.mark.parametrize("protocol", ["h1", "h2", "h1s"])
 def test_limit_rate(serve, mode, protocol):
-    """The compressed bytes are what is limited."""
+    """The compressed bytes are what is limited: about 360 KB, of which the
+    first second's may go at once."""
     nginx = serve(
-        "limit_rate 400k; limit_rate_after 10k;",
+        "limit_rate 150k; limit_rate_after 10k;",
         mode,
         files={"f": data.text(900 * KIB)},
         tls=True,
     )
     start = time.monotonic()
     round_trip(nginx, "/f", data.text(900 * KIB), protocol=protocol)
-    assert 0.3 < time.monotonic() - start < seconds(15)
+    assert 0.9 < time.monotonic() - start < seconds(15)
 
 
 def test_file_that_shrinks(serve, mode):
@@ -608,20 +620,16 @@ def test_several_workers(serve, mode):
 def test_binary_upgrade(serve, mode, upstream):
     """USR2: the new binary serves, the old one ends what it has begun."""
     content = data.text(6 * MIB)
-    nginx = serve("", mode, files={"f": content})
-    if nginx.command()[0].endswith("valgrind"):
+    if build.nginx_command("")[0].endswith("valgrind"):
         pytest.skip("valgrind is not what NGINX would start again")
+    nginx = serve("", mode, files={"f": content}, daemon=True)
     old_master = nginx.master
     old_workers = nginx.workers()
     clients = slow_clients(nginx, 3, "/f")
     nginx.signal("USR2")
 
     def new_master():
-        found = [
-            pid
-            for pid in children(old_master)
-            if "worker" not in title(pid) and "cache" not in title(pid)
-        ]
+        found = [p for p in children(old_master) if "master" in title(p)]
         return found[0] if found and nginx.workers(found[0]) else None
 
     new = wait_for(new_master, "the new master")

@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import shlex
+import shutil
 import subprocess
 
 FILTER = "ngx_http_zstd_filter_module"
@@ -20,7 +21,10 @@ ROOT = os.path.join(os.path.dirname(__file__), "../../..")
 
 def nginx_command(prefix):
     command = os.environ.get("SEGZSTD_NGINX", "nginx")
-    return shlex.split(command.replace("{prefix}", prefix))
+    command = shlex.split(command.replace("{prefix}", prefix))
+    # an upgrade starts the program by the name by which it was called
+    command[-1] = shutil.which(command[-1]) or command[-1]
+    return command
 
 
 @functools.lru_cache(maxsize=None)

@@ -13,7 +13,7 @@ from support import build
 from support.limits import HANG
 
 TEMPLATE = """
-daemon off;
+daemon {daemon};
 {user}
 worker_processes {workers};
 pid {prefix}/nginx.pid;
@@ -116,12 +116,14 @@ class Server:
         log="info",
         tls=False,
         listen_options="",
+        daemon=False,
     ):
         """The texts may contain {prefix}, {root} and {port}."""
         if not hasattr(self, "port"):
             self.port, self.h2_port, self.tls_port = (
                 free_port() for _ in range(3)
             )
+        self.daemon = daemon
         listen = []
         if build.nginx_has("http_v2_module"):
             listen.append("listen 127.0.0.1:%d http2;" % self.h2_port)
@@ -142,6 +144,7 @@ class Server:
         )
         text = TEMPLATE.format(
             user="user root;" if os.geteuid() == 0 else "",
+            daemon="on" if daemon else "off",
             workers=workers,
             listen_options=" " + listen_options if listen_options else "",
             log=log,
@@ -203,11 +206,15 @@ class Server:
             )
         self.master = self.process.pid
         wait_for(self.answers, "the start of NGINX")
+        if self.daemon:
+            self.process.wait()
+            self.process = Daemon(self.prefix)
+            self.master = self.process.pid
         self.first_workers = wait_for(self.workers, "workers")
         return self
 
     def answers(self):
-        if self.process.poll() is not None:
+        if self.process.poll() not in (None, 0 if self.daemon else None):
             self.process = None
             raise AssertionError("NGINX does not start:\n" + self.log())
         with socket.socket() as s:
@@ -326,6 +333,33 @@ class Server:
                 if BAD_REPORT.search(text):
                     bad.append("%s:\n%s" % (path, text))
         assert not bad, "\n".join(bad)[:20000]
+
+
+class Daemon:
+    """A master that is not our child, with what Popen has."""
+
+    def __init__(self, prefix):
+        path = os.path.join(prefix, "nginx.pid")
+
+        def number():
+            try:
+                with open(path) as f:
+                    return f.read().strip()
+            except OSError:
+                return None
+
+        self.pid = int(wait_for(number, "the pid file"))
+
+    def poll(self):
+        return None if alive(self.pid) else 0
+
+    def wait(self, timeout=HANG):
+        limit = time.monotonic() + timeout
+        while alive(self.pid):
+            if time.monotonic() > limit:
+                raise subprocess.TimeoutExpired("nginx", timeout)
+            time.sleep(0.01)
+        return 0
 
 
 def alive(pid):
