@@ -141,7 +141,7 @@ short_name() {
 
 # In 78 columns.
 row() {
-    printf '%-18s %7s %7s %6s %8s %8s %6s %6s %6s\n' "$@" | sed 's/ *$//'
+    printf '%-18s %6s %6s %6s %8s %8s %6s %6s %6s\n' "$@" | sed 's/ *$//'
 }
 
 serve() {
@@ -189,7 +189,7 @@ cat <<END
 Every answer was decompressed by zstd and is the same as its file.
 loop, pool: compressed on the event loop (zstd_thread_pool off), and on NGINX's
 thread pool, which is the default. time: of one answer, the fastest of three.
-p99: latency of small uncompressed requests, 200 per second, beside the large
-ones, as many per second as keep the loop busy for half of the time; off: beside
-as many, uncompressed.
+p99: latency of small uncompressed requests, 200 per second, beside large ones,
+as many per second as keep the loop busy for half of the time; off: beside as
+many, uncompressed.
 END
