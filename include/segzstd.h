@@ -382,8 +382,8 @@ typedef struct segzstd_stream_options {
      * 0: 8 MiB; at least 128 KiB. With fixed segmentation at least one
      * segment for each worker is allowed for. Memory that was pushed by
      * reference and ranges of a reader do not count, since they are not the
-     * stream's; but what a job reads is held in memory for a while, at most
-     * twice input_bytes for each job of the stream. */
+     * stream's; but what a job reads is held in memory for a while, see
+     * read_bytes. */
     size_t input_bytes;
 
     /* Most output, in bytes, that waits to be read; no new job is given out
@@ -407,12 +407,18 @@ typedef struct segzstd_stream_options {
 
     /* The host's own, see segzstd_stream_user(). */
     void *user;
+
+    /* Most content, in bytes, of a range of a reader that is held in memory for
+     * each job of the stream; a longer range is compressed in segments of that
+     * length, at least one of segment_bytes. 0: twice input_bytes; at least
+     * 128 KiB. */
+    size_t read_bytes;
 } segzstd_stream_options;
 
 #define SEGZSTD_STREAM_OPTIONS_INIT                                            \
   {                                                                            \
     sizeof(segzstd_stream_options), 0, 0, SEGZSTD_SIZE_UNKNOWN, 0, 0, 0, 0, 0, \
-        0, 0, 0, NULL, 0, NULL                                                 \
+        0, 0, 0, NULL, 0, NULL, 0                                              \
   }
 
 /* The levels that the libzstd in use has. */

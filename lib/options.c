@@ -78,6 +78,9 @@ static const char *find_fault(const segzstd_stream_options *o)
     if (o->output_bytes != 0 &&
         !in_range(o->output_bytes, OUTPUT_BYTES_MIN, SIZE_MAX / 8))
         return "output_bytes";
+    if (o->read_bytes != 0 &&
+        !in_range(o->read_bytes, INPUT_BYTES_MIN, SIZE_MAX / 8))
+        return "read_bytes";
     return NULL;
 }
 
@@ -97,6 +100,8 @@ static void complete(segzstd_stream_options *o)
         o->window_log = SEGZSTD_WINDOW_LOG_HTTP;
     if (o->input_bytes == 0)
         o->input_bytes = INPUT_BYTES_DEFAULT;
+    if (o->read_bytes == 0)
+        o->read_bytes = 2 * o->input_bytes;
     o->history_bytes = size_or_none(o->history_bytes, HISTORY_BYTES_DEFAULT);
 }
 

@@ -198,7 +198,7 @@ static struct segzstd__extent *read_extent(struct segzstd_stream *s,
                                            const struct segzstd__segment *seg,
                                            size_t carry)
 {
-    size_t most = max_size(s->extent_max, s->options.segment_bytes);
+    size_t most = max_size(s->options.read_bytes, s->options.segment_bytes);
     size_t content = (size_t)min_u64(run_end(s, seg) - seg->fed, most);
     struct segzstd__extent *extent = NULL;
 

@@ -18,7 +18,7 @@ struct segzstd_stream {
     unsigned window_log;               /* at most that of the header */
     size_t overlap;    /* before a cut, unless it is made for an idle worker */
     size_t input_max;  /* copied bytes that may wait */
-    size_t extent_max; /* content bytes of one extent */
+    size_t extent_max; /* content bytes of one extent of copied input */
     size_t output_max; /* bytes that may wait to be read */
     size_t part_max;   /* content between two cuts for idle workers */
     unsigned max_jobs;

@@ -74,6 +74,7 @@ static void test_stream_options__of_any_older_size__have_defaults(void **state)
         offsetof(segzstd_stream_options, dict),
         offsetof(segzstd_stream_options, no_dict_id),
         offsetof(segzstd_stream_options, user),
+        offsetof(segzstd_stream_options, read_bytes),
     };
     segzstd_cache *cache = expect_cache(2, NULL);
 
@@ -440,6 +441,9 @@ static void test_byte_options__out_of_range__are_named(void **state)
     expect_fine(&options);
     options.segment_bytes = 64 * KIB;
     expect_fine(&options);
+    options.read_bytes = 128 * KIB - 1;
+    expect_field(&options, "read_bytes");
+    options.read_bytes = 128 * KIB;
     options.input_bytes = 128 * KIB - 1;
     expect_field(&options, "input_bytes");
     options.input_bytes = 128 * KIB;

@@ -164,6 +164,7 @@ static void test_read_stream__zeros__are_completed(void **state)
     assert_int_equal(read.level, 3);
     assert_int_equal(read.window_log, 23);
     assert_int_equal(read.input_bytes, 8 * MIB);
+    assert_int_equal(read.read_bytes, 16 * MIB);
     assert_int_equal(read.history_bytes, 32 * KIB);
     /* These mean something while they are 0, and are completed later. */
     assert_int_equal(read.segment_bytes, 0);
@@ -263,6 +264,7 @@ static void test_read_stream__size_beyond_its_range__names_it(void **state)
     static const struct range ranges[] = {
         RANGE(segment_bytes, 64 * KIB, (size_t)1 << 30),
         RANGE(input_bytes, 128 * KIB, SIZE_MAX / 8),
+        RANGE(read_bytes, 128 * KIB, SIZE_MAX / 8),
         RANGE(output_bytes, 64 * KIB, SIZE_MAX / 8),
     };
 
