@@ -26,7 +26,11 @@
 
 /* bounds of the input that one response may hold */
 #define NGX_HTTP_ZSTD_INPUT_MIN       (256 * 1024)
-#define NGX_HTTP_ZSTD_INPUT_MAX       (8 * 1024 * 1024)
+#define NGX_HTTP_ZSTD_INPUT_MAX       (1024 * 1024)
+
+/* content of a file that a job holds, to this bound of the input: cuts for two
+ * threads are few then */
+#define NGX_HTTP_ZSTD_READ_RATIO      8
 
 
 /* why a response was not compressed: $zstd_reason; 0 if it was */
@@ -181,6 +185,8 @@ typedef struct ngx_http_zstd_ctx_s {
     ngx_chain_t               *busy;            /* lent to the next filter */
     ngx_chain_t               *free;
     size_t                     lent;            /* bytes of "busy" */
+    size_t                     input_max;       /* of the stream's options */
+    uint64_t                   sent;            /* bytes of output */
 
     ngx_queue_t                waiting;         /* for a job, or for memory */
     ngx_http_zstd_task_t      *free_tasks;

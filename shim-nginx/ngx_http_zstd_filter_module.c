@@ -28,6 +28,13 @@
 
 #define NGX_HTTP_ZSTD_READ_SIZE    32768
 
+/*
+ * Input that may wait at first, enough for two threads, and what each byte of
+ * output that the client has taken allows beyond.
+ */
+#define NGX_HTTP_ZSTD_INPUT_FIRST  (512 * 1024)
+#define NGX_HTTP_ZSTD_INPUT_RATIO  16
+
 
 static ngx_int_t ngx_http_zstd_top_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_first_header_filter(ngx_http_request_t *r);
@@ -37,12 +44,12 @@ static ngx_uint_t ngx_http_zstd_test(ngx_http_request_t *r,
     ngx_http_zstd_loc_conf_t *conf);
 static ngx_int_t ngx_http_zstd_start(ngx_http_request_t *r,
     ngx_http_zstd_loc_conf_t *conf);
-static segzstd_stream *ngx_http_zstd_stream(ngx_http_request_t *r,
-    ngx_http_zstd_loc_conf_t *conf);
+static segzstd_stream *ngx_http_zstd_stream(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_set_reason(ngx_http_request_t *r, ngx_uint_t reason);
 
 static ngx_int_t ngx_http_zstd_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
+static ngx_uint_t ngx_http_zstd_has_enough(ngx_http_zstd_ctx_t *ctx);
 static ngx_int_t ngx_http_zstd_push(ngx_http_zstd_ctx_t *ctx);
 static ngx_int_t ngx_http_zstd_push_memory(ngx_http_zstd_ctx_t *ctx,
     ngx_buf_t *b);
@@ -448,7 +455,7 @@ ngx_http_zstd_start(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
             return NGX_ERROR;
         }
 
-        ctx->stream = ngx_http_zstd_stream(r, conf);
+        ctx->stream = ngx_http_zstd_stream(ctx);
 
         if (ctx->stream == NULL) {
             ngx_http_zstd_set_reason(r, NGX_HTTP_ZSTD_MEMORY);
@@ -487,11 +494,18 @@ ngx_http_zstd_start(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
 
 
 static segzstd_stream *
-ngx_http_zstd_stream(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
+ngx_http_zstd_stream(ngx_http_zstd_ctx_t *ctx)
 {
-    int                      rc;
-    segzstd_stream          *stream;
-    segzstd_stream_options   options = SEGZSTD_STREAM_OPTIONS_INIT;
+    int                        rc;
+    segzstd_stream            *stream;
+    ngx_http_request_t        *r;
+    ngx_http_zstd_loc_conf_t  *conf;
+    segzstd_stream_options     options = SEGZSTD_STREAM_OPTIONS_INIT;
+
+    r = ctx->request;
+    conf = ctx->conf;
+
+    ctx->input_max = ngx_http_zstd_input_bytes();
 
     options.level = (int) conf->level;
     options.window_log = (unsigned) conf->window_log;
@@ -499,7 +513,8 @@ ngx_http_zstd_stream(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
     options.overlap_bytes = conf->overlap;
     options.max_jobs = ngx_http_zstd_uses_pool(conf) ? (unsigned) conf->tasks
                                                      : 1;
-    options.input_bytes = ngx_http_zstd_input_bytes();
+    options.input_bytes = ctx->input_max;
+    options.read_bytes = NGX_HTTP_ZSTD_READ_RATIO * ctx->input_max;
 
     /* whoever changes the body has cleared it by now */
 
@@ -666,6 +681,33 @@ ngx_http_zstd_is_slow(ngx_http_zstd_ctx_t *ctx)
 }
 
 
+/*
+ * Input that waits is at most this response's share of the memory, and not
+ * much more than what its client has proved to take.
+ */
+
+static ngx_uint_t
+ngx_http_zstd_has_enough(ngx_http_zstd_ctx_t *ctx)
+{
+    size_t    waiting;
+    uint64_t  most;
+
+    if (ctx->conf->segment_size) {
+        return 0;
+    }
+
+    waiting = ctx->input_max - segzstd_stream_want_input(ctx->stream);
+
+    if (waiting < NGX_HTTP_ZSTD_INPUT_MIN) {
+        return 0;
+    }
+
+    most = NGX_HTTP_ZSTD_INPUT_FIRST + NGX_HTTP_ZSTD_INPUT_RATIO * ctx->sent;
+
+    return waiting >= most || waiting >= ngx_http_zstd_input_bytes();
+}
+
+
 static ngx_int_t
 ngx_http_zstd_push(ngx_http_zstd_ctx_t *ctx)
 {
@@ -675,7 +717,7 @@ ngx_http_zstd_push(ngx_http_zstd_ctx_t *ctx)
 
     while (ctx->in && !ctx->ended && !ctx->broken && !ctx->no_input) {
 
-        if (ngx_http_zstd_is_slow(ctx)) {
+        if (ngx_http_zstd_is_slow(ctx) || ngx_http_zstd_has_enough(ctx)) {
             return NGX_OK;
         }
 
@@ -1154,6 +1196,7 @@ ngx_http_zstd_recycle(ngx_http_zstd_ctx_t *ctx, ngx_chain_t *out)
 
         segzstd_stream_consume(ctx->stream, len);
         ctx->lent -= len;
+        ctx->sent += len;
 
         ctx->no_input = 0;
         ctx->no_job = 0;
