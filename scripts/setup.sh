@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs, on Debian or Ubuntu, the packages that are missing, and says which.
 # Asks nothing.
-#   scripts/setup.sh GROUP...     build, test, demo, bench, coverage, nginx
+#   scripts/setup.sh GROUP...
+# Groups: build, test, demo, bench, coverage, nginx, nginx-test, nginx-source
 set -eu
 
 packages_of() {
@@ -13,9 +14,12 @@ packages_of() {
     bench) echo make valgrind && { command -v npm >/dev/null || echo npm; } ;;
     coverage) echo lcov ;;
     nginx) echo gcc libc6-dev make pkg-config libzstd-dev nginx nginx-dev \
-        libnginx-mod-http-brotli-filter libnginx-mod-http-brotli-static \
-        curl zstd nghttp2-client python3 python3-pytest python3-h2 \
-        python3-zstandard ;;
+        curl zstd python3 ;;
+    nginx-test) echo libnginx-mod-http-brotli-filter \
+        libnginx-mod-http-brotli-static libnginx-mod-http-js \
+        libnginx-mod-http-perl nghttp2-client openssl python3-pytest \
+        python3-h2 python3-zstandard chromium fonts-dejavu-core ;;
+    nginx-source) echo dpkg-dev libpcre2-dev libssl-dev zlib1g-dev valgrind ;;
     *) echo "setup: no such group of packages: $1" >&2 && exit 2 ;;
     esac
 }
@@ -28,10 +32,20 @@ missing_of() {
     done
 }
 
+root=
+[ "$(id -u)" = 0 ] || root=sudo
+
 apt() {
-    local root=
-    [ "$(id -u)" = 0 ] || root=sudo
     $root env DEBIAN_FRONTEND=noninteractive apt-get -y "$@" </dev/null
+}
+
+# Packages of servers would start them: not while this runs.
+policy=/usr/sbin/policy-rc.d
+hold_services() {
+    [ ! -e $policy ] || return 0
+    trap '$root rm -f $policy' EXIT
+    printf '#!/bin/sh\nexit 101\n' | $root tee $policy >/dev/null
+    $root chmod 755 $policy
 }
 
 # A mirror that fails once is asked again.
@@ -39,6 +53,7 @@ install() {
     local log
     log=$(mktemp)
     echo "setup: installing $*"
+    hold_services
     for try in 1 2; do
         if { apt update && apt install --no-install-recommends "$@"; } \
             >"$log" 2>&1; then

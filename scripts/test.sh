@@ -8,8 +8,12 @@
 #   asan      clang, address and undefined behaviour sanitizers: the same tests
 #   tsan      clang, thread sanitizer: the unit tests in their short form
 #   valgrind  the unit tests in their short form
+#   nginx     the NGINX modules in the system's NGINX, short form
+#   nginx-asan      linked into an NGINX with the address sanitizer
+#   nginx-valgrind  in one under valgrind: life cycles only
 #   fuzz      each fuzz target for FUZZ_SECONDS (60)
 #   long      tests that have a long form, in it
+#   nginx-long      the same for the NGINX modules
 # Stops at the first stage that fails. Builds are in build/, or below
 # SEGZSTD_BUILD_ROOT.
 set -eu -o pipefail
@@ -21,6 +25,8 @@ passed=0
 failed=0
 skipped=0
 launcher=
+# what frees and reuses memory in unusual ways
+valgrind_tests='lifecycle or threads'
 
 # Prints what the command said only if it failed.
 quietly() {
@@ -85,6 +91,77 @@ stage_valgrind() {
     build valgrind && run_tests valgrind -L unit
 }
 
+# run_pytest OPTION... runs the tests of the NGINX modules and adds up what the
+# summary says.
+run_pytest() {
+    local log=$build_root/log rc=0 summary
+    mkdir -p "$build_root"
+    /usr/bin/python3 -m pytest tests/nginx -q --tb=short "$@" 2>&1 |
+        tee "$log" || rc=1
+    summary=$(tail -n 1 "$log")
+    passed=$((passed + $(count_of passed "$summary")))
+    failed=$((failed + $(count_of failed "$summary") +
+        $(count_of 'errors\{0,1\}' "$summary")))
+    skipped=$((skipped + $(count_of skipped "$summary")))
+    [ "$(count_of passed "$summary")" != 0 ] && return $rc
+}
+
+count_of() {
+    local number
+    number=$(sed -n "s/.*\b\([0-9][0-9]*\) $1\b.*/\1/p" <<<"$2")
+    echo "${number:-0}"
+}
+
+build_modules() {
+    scripts/setup.sh nginx nginx-test && scripts/build_nginx_module.sh "$@"
+}
+
+stage_nginx() {
+    local -x SEGZSTD_TEST_SHORT=1
+    local -x SEGZSTD_NGINX_MODULES=$build_root/nginx
+    build_modules "$build_root/nginx" && run_pytest
+}
+
+stage_nginx-long() {
+    local -x SEGZSTD_NGINX_MODULES=$build_root/nginx
+    build_modules "$build_root/nginx" && run_pytest
+}
+
+# build_whole NAME CC_OPTIONS LD_OPTIONS makes an NGINX with the modules linked
+# in, in which each allocation from a pool is one of its own.
+build_whole() {
+    local sources
+    scripts/setup.sh nginx nginx-test nginx-source &&
+        sources=$(scripts/nginx_source.sh "$build_root/nginx-source") &&
+        scripts/build_nginx_module.sh --static "$build_root/$1" "$sources" \
+            --with-threads --with-http_ssl_module --with-http_v2_module \
+            --with-http_sub_module --with-http_addition_module \
+            --with-http_auth_request_module --with-http_slice_module \
+            --with-http_gunzip_module --with-http_gzip_static_module \
+            --with-http_realip_module --with-http_stub_status_module \
+            "--with-cc-opt=-O1 -g -DNGX_DEBUG_PALLOC=1 $2" "--with-ld-opt=$3"
+}
+
+stage_nginx-asan() {
+    local -x SEGZSTD_TEST_SHORT=1 SEGZSTD_TEST_SCALE=4
+    local -x SEGZSTD_NGINX_MODULES=builtin
+    local -x SEGZSTD_NGINX
+    build_whole nginx-asan '-fsanitize=address -fno-omit-frame-pointer' \
+        -fsanitize=address || return 1
+    SEGZSTD_NGINX=$(realpath "$build_root/nginx-asan/nginx")
+    run_pytest
+}
+
+stage_nginx-valgrind() {
+    local -x SEGZSTD_TEST_SHORT=1 SEGZSTD_TEST_SCALE=20
+    local -x SEGZSTD_NGINX_MODULES=builtin
+    local -x SEGZSTD_NGINX
+    build_whole nginx-valgrind '' '' || return 1
+    SEGZSTD_NGINX="valgrind --trace-children=yes --quiet \
+--log-file={prefix}/valgrind.%p $(realpath "$build_root/nginx-valgrind/nginx")"
+    run_pytest -k "$valgrind_tests"
+}
+
 stage_fuzz() {
     build fuzz && run_tests fuzz -L fuzz --timeout 86400
 }
@@ -113,7 +190,7 @@ run_stage() {
     printf '=== %s: %s s\n' "$1" $((SECONDS - start))
 }
 
-stages='setup dev checks asan tsan valgrind fuzz'
+stages='setup dev checks asan tsan valgrind nginx nginx-asan nginx-valgrind fuzz'
 [ "${1-}" != --quick ] || { stages='setup dev checks' && shift; }
 [ $# = 0 ] || stages=$*
 for stage in $stages; do
