@@ -377,10 +377,10 @@ void segzstd__cache_free(struct segzstd_cache *cache, void *ptr, size_t bytes)
     segzstd__mem_free(&cache->mem, ptr, bytes);
 }
 
-bool segzstd__cache_has_room(struct segzstd_cache *cache, size_t bytes)
+static bool has_room(struct segzstd_cache *cache, size_t bytes, unsigned share)
 {
     uint64_t budget = cache->mem.budget;
-    uint64_t most = budget - budget / OUTPUT_SHARE;
+    uint64_t most = budget - budget / share;
 
     if (budget == 0)
         return true;
@@ -389,6 +389,16 @@ bool segzstd__cache_has_room(struct segzstd_cache *cache, size_t bytes)
             return true;
     } while (segzstd__cache_reclaim(cache));
     return false;
+}
+
+bool segzstd__cache_has_room(struct segzstd_cache *cache, size_t bytes)
+{
+    return has_room(cache, bytes, OUTPUT_SHARE);
+}
+
+bool segzstd__cache_has_least_room(struct segzstd_cache *cache, size_t bytes)
+{
+    return has_room(cache, bytes, 2 * OUTPUT_SHARE);
 }
 
 void *segzstd__cache_get_block(struct segzstd_cache *cache, size_t *bytes)

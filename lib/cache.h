@@ -89,6 +89,10 @@ void segzstd__cache_put_block(struct segzstd_cache *cache, void *block,
  */
 bool segzstd__cache_has_room(struct segzstd_cache *cache, size_t bytes);
 
+/* The same for the least input with which a stream can go on at all, which may
+ * take half of what is kept for output. */
+bool segzstd__cache_has_least_room(struct segzstd_cache *cache, size_t bytes);
+
 /* Frees everything idle, and held encoders too. True if that was anything. */
 bool segzstd__cache_reclaim(struct segzstd_cache *cache);
 

@@ -205,7 +205,8 @@ static struct segzstd__extent *read_extent(struct segzstd_stream *s,
     if (!s->is_short && segzstd__cache_has_room(s->cache, carry + content))
         extent = segzstd__extent_new(s->cache, seg->fed, carry, content);
     content = min_size(content, LEAST_READ_BYTES);
-    if (extent == NULL && segzstd__cache_has_room(s->cache, carry + content))
+    if (extent == NULL &&
+        segzstd__cache_has_least_room(s->cache, carry + content))
         extent = segzstd__extent_new(s->cache, seg->fed, carry, content);
     return extent;
 }

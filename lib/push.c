@@ -62,6 +62,19 @@ static bool may_move(const struct segzstd__segment *segment)
            segment->extent->refs == 1;
 }
 
+/* Content and history of a stream that rests: the least extent. */
+#define LEAST_RUN_BYTES (64 * KIB)
+
+/* A stream that has nothing to be compressed gets a little memory more easily
+ * than others, or it could stand still for as long as these hold theirs. */
+static bool has_room(const struct segzstd_stream *stream, size_t bytes)
+{
+    if (segzstd__cache_has_room(stream->cache, bytes))
+        return true;
+    return stream->waiting == 0 && bytes <= LEAST_RUN_BYTES &&
+           segzstd__cache_has_least_room(stream->cache, bytes);
+}
+
 /* An extent for content at `pos` with at most `carry` bytes of what came right
  * before, which lie at the end of `source` (may be NULL). */
 static struct segzstd__extent *new_extent(struct segzstd_stream *stream,
@@ -75,7 +88,7 @@ static struct segzstd__extent *new_extent(struct segzstd_stream *stream,
         carry = 0;
     else
         carry = min_size(carry, source->len);
-    if (!segzstd__cache_has_room(stream->cache, carry + content))
+    if (!has_room(stream, carry + content))
         return NULL;
     extent = segzstd__extent_new(stream->cache, pos, carry, content);
     if (extent == NULL)

@@ -980,6 +980,8 @@ ngx_http_zstd_op(ngx_buf_t *b)
 static ngx_int_t
 ngx_http_zstd_pushed(ngx_http_zstd_ctx_t *ctx, int rc, segzstd_op op)
 {
+    size_t  taken;
+
     switch (rc) {
 
     case 0:
@@ -991,6 +993,11 @@ ngx_http_zstd_pushed(ngx_http_zstd_ctx_t *ctx, int rc, segzstd_op op)
     case SEGZSTD_ERR_NOMEM:
         ngx_http_zstd_slot->no_memory++;
         ctx->no_input = 1;
+
+        /* what is there is not to wait for more */
+
+        (void) segzstd_stream_push(ctx->stream, NULL, 0, SEGZSTD_FLUSH,
+                                   &taken);
         return NGX_AGAIN;
 
     case SEGZSTD_ERR_SIZE:

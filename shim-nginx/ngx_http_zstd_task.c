@@ -82,6 +82,7 @@ static void ngx_http_zstd_ask_slice(ngx_log_t *log);
 static void ngx_http_zstd_init_event(ngx_event_t *ev, ngx_log_t *log,
     ngx_event_handler_pt handler);
 
+static ngx_uint_t ngx_http_zstd_is_full(segzstd_cache_stats *stats);
 static ngx_int_t ngx_http_zstd_run_inline(ngx_http_zstd_ctx_t *ctx);
 static ngx_int_t ngx_http_zstd_short(ngx_http_zstd_ctx_t *ctx);
 static ngx_int_t ngx_http_zstd_store(ngx_http_zstd_ctx_t *ctx);
@@ -336,17 +337,26 @@ ngx_http_zstd_has_memory(ngx_http_zstd_loc_conf_t *conf, off_t length)
 
     memory = (uint64_t) ngx_http_zstd_worker.zmcf->memory;
 
-    if (memory == 0) {
-        return 1;
-    }
-
-    if (ngx_http_zstd_least_memory(conf, length) > memory) {
+    if (memory && ngx_http_zstd_least_memory(conf, length) > memory) {
         return 0;
     }
 
     (void) segzstd_cache_get_stats(ngx_http_zstd_cache, &stats);
 
-    return stats.bytes - stats.idle_bytes < memory - memory / 4;
+    return !ngx_http_zstd_is_full(&stats);
+}
+
+
+/* the last quarter is for encoders and for what was begun */
+
+static ngx_uint_t
+ngx_http_zstd_is_full(segzstd_cache_stats *stats)
+{
+    uint64_t  memory;
+
+    memory = (uint64_t) ngx_http_zstd_worker.zmcf->memory;
+
+    return memory && stats->bytes - stats->idle_bytes > memory - memory / 4;
 }
 
 
@@ -365,6 +375,10 @@ ngx_http_zstd_input_bytes(void)
     }
 
     share /= 8 * (stats.streams_open + 1);
+
+    if (ngx_http_zstd_is_full(&stats)) {
+        share = 0;
+    }
 
     share = ngx_min(share, NGX_HTTP_ZSTD_INPUT_MAX);
 

@@ -900,6 +900,8 @@ static void test_has_room__for_input__leaves_an_eighth(void **state)
     left += 65536;
     assert_true(segzstd__cache_has_room(f->cache, left));
     assert_false(segzstd__cache_has_room(f->cache, left + 1));
+    assert_true(segzstd__cache_has_least_room(f->cache, left + 50000));
+    assert_false(segzstd__cache_has_least_room(f->cache, left + 50001));
     put_block(f, used, 131072);
 }
 
