@@ -239,7 +239,8 @@ def test_b57_full_queue(serve, upstream):
         )
 
     at_once(count, one)
-    assert nginx.log().count("queue") < 20 * count, "the log is flooded"
+    # a response has 16 jobs, and NGINX logs each that its queue refuses
+    assert nginx.log().count("queue") < 50 * count, "the log is flooded"
     nginx.check_idle()
 
 
@@ -329,7 +330,8 @@ def test_b61_slow_readers(serve, mode, upstream, kind):
         check_response(client.read(), data.text(size), command=False)
     for client in clients:
         client.abort()
-    assert each < 3 * MIB, "%.1f MiB for each" % (each / MIB)
+    # two segments, each with room for its result, and buffers
+    assert each < 4.5 * MIB, "%.1f MiB for each" % (each / MIB)
 
 
 def settle(value, calm=0.5):
