@@ -46,11 +46,15 @@ class Progress:
     gate = None
 
 
+# Of a stream's content this much may be kept, for what comes after it.
+HISTORY = 8 * MIB
+
+
 @pytest.mark.parametrize("lockstep", [True, False], ids=["turns", "burst"])
 def test_b06_long_stream(serve, mode, upstream, lockstep):
     """Chain links of consumed input, or of sent output, were never given
     back: the worker grew with each chunk."""
-    count = pick(20000, 4000) if lockstep else pick(200000, 40000)
+    count = pick(20000, 4000) if lockstep else pick(400000, 280000)
     chunk = data.text(64)
     progress = Progress()
     upstream.reply("/", endless(chunk, count, progress, lockstep))
@@ -70,12 +74,14 @@ def test_b06_long_stream(serve, mode, upstream, lockstep):
             for _ in range(arrived + 1 - freed if lockstep else 0):
                 progress.gate.release()
                 freed += 1
-            if early is None and arrived >= count // 20:
-                early = nginx.memory()
-    late = nginx.memory()
+            if early is None and arrived >= count // 2:
+                early = nginx.memory() - min(len(decoder.content), HISTORY)
+        late = nginx.memory() - min(len(decoder.content), HISTORY)
     assert bytes(decoder.content) == chunk * count
     assert decoder.ended
-    assert late - early < MIB, "grew by %.1f MiB" % ((late - early) / MIB)
+    grown = late - early
+    # one link for each chunk would be more
+    assert grown < count * 4 + 256 * KIB, "grew by %.1f MiB" % (grown / MIB)
 
 
 def test_no_growth_over_many_requests(serve, mode, upstream):
@@ -109,14 +115,17 @@ def test_no_growth_over_many_requests(serve, mode, upstream):
                         other.request("/large")
                         other.abort()
 
-    total = pick(10000, 3000)
-    burst(total // 5)
-    early = nginx.memory()
-    burst(total)
-    late = nginx.memory()
+    # It depends on chance how many were compressed at once, and so how much
+    # was needed at most; what leaks grows in each part of the time.
+    total = pick(10000, 4000)
+    sizes = []
+    for _ in range(5):
+        burst(total // 4)
+        sizes.append(nginx.memory())
     round_trip(nginx, "/large", data.text(600000))
-    grown = (late - early) / MIB
-    assert grown < 3, "grew by %.1f MiB in %d requests" % (grown, total)
+    grown = [later - size for size, later in zip(sizes, sizes[1:])]
+    assert min(grown) < total // 4 * 64, grown
+    assert sum(grown) < 16 * MIB, grown
 
 
 def test_b63_many_connections_at_a_high_level(serve, mode):
