@@ -115,17 +115,16 @@ def test_no_growth_over_many_requests(serve, mode, upstream):
                         other.request("/large")
                         other.abort()
 
-    # It depends on chance how many were compressed at once, and so how much
-    # was needed at most; what leaks grows in each part of the time.
-    total = pick(10000, 4000)
+    # How many were compressed at once at most, and on which threads, is a
+    # matter of chance, and memory that was once needed is kept. What leaks
+    # never comes to rest.
+    part = pick(2500, 1000)
     sizes = []
-    for _ in range(5):
-        burst(total // 4)
+    while len(sizes) < 4 or sizes[-1] - sizes[-4] > 256 * KIB:
+        assert len(sizes) < 40, "it does not come to rest: %s" % sizes
+        burst(part)
         sizes.append(nginx.memory())
     round_trip(nginx, "/large", data.text(600000))
-    grown = [later - size for size, later in zip(sizes, sizes[1:])]
-    assert min(grown) < total // 4 * 64, grown
-    assert sum(grown) < 16 * MIB, grown
 
 
 def test_b63_many_connections_at_a_high_level(serve, mode):
