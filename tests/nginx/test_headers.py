@@ -368,8 +368,8 @@ def test_b86_headers_as_variables(serve, mode):
     nginx = serve(
         "",
         mode,
-        http="log_format f escape=none '$sent_http_content_encoding|$sent_http_vary|"
-        "$sent_http_etag'; access_log {prefix}/f.log f;",
+        http="log_format f escape=none '$sent_http_content_encoding|"
+        "$sent_http_vary|$sent_http_etag'; access_log {prefix}/f.log f;",
         files={"f": CONTENT},
     )
     round_trip(nginx, "/f", CONTENT)

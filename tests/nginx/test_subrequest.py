@@ -271,7 +271,8 @@ def test_parts_that_fail_or_wait(serve, mode, upstream):
     parts = [data.text(100000, i) for i in range(4)]
     for i, (part, turn) in enumerate(zip(parts, turns)):
         upstream.reply("/%d" % i, chunked(Wait(turn), part))
-    includes = "".join('<!--#include virtual="/p/%d" -->' % i for i in range(4))
+    include = '<!--#include virtual="/p/%d" -->'
+    includes = "".join(include % i for i in range(4))
     nginx = serve(
         "ssi on; ssi_types *; ssi_silent_errors on;"
         "location /p/ { proxy_pass http://%s/; proxy_http_version 1.1; }"

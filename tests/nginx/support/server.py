@@ -47,8 +47,8 @@ http {{
 """
 
 BAD_LOG = re.compile(r"\[(alert|crit|emerg)\]")
-# NGINX itself has undefined behaviour of a harmless kind; of that sanitizer only
-# what is said of our files counts.
+# NGINX itself has undefined behaviour of a harmless kind; of that sanitizer
+# only what is said of our files counts.
 BAD_REPORT = re.compile(
     r"(Address|Leak|Thread|Memory)Sanitizer"
     r"|(shim-nginx|lib)/\w+\.[ch]:\d+:\d+: runtime error:"
@@ -286,7 +286,8 @@ class Server:
     def memory(self, field="VmRSS"):
         """Bytes of the only worker: VmRSS now, VmHWM at most."""
         with open("/proc/%d/status" % self.worker()) as f:
-            return int(re.search(field + r":\s+(\d+)", f.read()).group(1)) << 10
+            found = re.search(field + r":\s+(\d+)", f.read())
+        return int(found.group(1)) << 10
 
     def connections(self):
         """Sockets that the only worker has open."""
