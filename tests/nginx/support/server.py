@@ -56,6 +56,8 @@ BAD_REPORT = re.compile(
     r"|Syscall param|Mismatched|Source and dest|Argument|Process terminating)"
 )
 
+LEAKS = os.path.join(os.path.abspath(os.path.dirname(__file__)), "lsan.supp")
+
 
 def wait_for(condition, what, timeout=HANG, step=0.01):
     """Until the condition holds; what it returned then."""
@@ -207,7 +209,14 @@ class Server:
     def start(self):
         with open(os.path.join(self.prefix, "stderr"), "ab") as f:
             self.process = subprocess.Popen(
-                self.command(), stdin=subprocess.DEVNULL, stderr=f
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stderr=f,
+                env={
+                    "LSAN_OPTIONS": "print_suppressions=0:suppressions="
+                    + LEAKS,
+                    **os.environ,
+                },
             )
         self.master = self.process.pid
         wait_for(self.answers, "the start of NGINX")
