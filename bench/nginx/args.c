@@ -117,8 +117,8 @@ static bool read_server(struct args *args, char *text)
     uint64_t port;
     bool right;
 
-    args->host = strdup(text);
-    if (colon == NULL || args->host == NULL)
+    args->host = text;
+    if (colon == NULL)
         return complain("server", text,
                         "an IPv4 address and a port, as in "
                         "127.0.0.1:8080");
