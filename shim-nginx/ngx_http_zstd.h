@@ -191,6 +191,8 @@ typedef struct ngx_http_zstd_ctx_s {
     ngx_queue_t                waiting;         /* for a job, or for memory */
     ngx_http_zstd_task_t      *free_tasks;
     ngx_uint_t                 tasks;           /* that are out */
+    ngx_uint_t                 refused;         /* jobs, by a full pool, since
+                                                 * it took one */
 
     ngx_uint_t                 reason;          /* ngx_http_zstd_reason_e */
     segzstd_stream_stats       stats;           /* when the stream was freed */

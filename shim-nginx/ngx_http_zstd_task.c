@@ -33,6 +33,12 @@
 /* how old the status' copy of the cache's counters may be */
 #define NGX_HTTP_ZSTD_STATS_AGE     500
 
+/*
+ * After so many refusals of a pool, which nothing of ours runs on, a job is run
+ * on the loop rather than wait for ever: content that is read cannot be stored.
+ */
+#define NGX_HTTP_ZSTD_REFUSED       10
+
 /* what is stored at a time if it cannot be compressed: one block */
 #define NGX_HTTP_ZSTD_STORE         (128 * 1024)
 
@@ -471,6 +477,7 @@ ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx)
         }
 
         if (n == NGX_DECLINED) {
+            ctx->refused++;
             ngx_http_zstd_enter_queue(ctx);
             return NGX_OK;
         }
@@ -605,7 +612,7 @@ ngx_http_zstd_submit(ngx_http_zstd_ctx_t *ctx, segzstd_job *job)
 
 #if (NGX_THREADS)
 
-    if (ctx->conf->pool) {
+    if (ctx->conf->pool && ctx->refused < NGX_HTTP_ZSTD_REFUSED) {
 
         task->pool = ctx->conf->pool;
         task->task.ctx = task;
@@ -621,6 +628,8 @@ ngx_http_zstd_submit(ngx_http_zstd_ctx_t *ctx, segzstd_job *job)
         }
 
         ctx->pool = 1;
+        ctx->refused = 0;
+
         goto submitted;
     }
 

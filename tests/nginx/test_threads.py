@@ -258,6 +258,19 @@ def test_b57_pool_without_room(serve):
     at_once(8, lambda _: round_trip(nginx, "/f", content, command=False))
 
 
+def test_b57_pool_without_room_for_what_is_read(serve):
+    """What jobs would read cannot be stored: the loop runs them at last."""
+    content = data.text(MIB)
+    nginx = serve(
+        "sendfile on;",
+        main="thread_pool zp threads=1 max_queue=0;",
+        http="zstd_thread_pool zp; zstd_inline 0;",
+        files={"f": content},
+    )
+    round_trip(nginx, "/f", content)
+    at_once(4, lambda _: round_trip(nginx, "/f", content, command=False))
+
+
 def test_b59_reading_by_threads_too(serve, mode):
     """One flag of the request was used for two: reading and compressing
     blocked each other."""
