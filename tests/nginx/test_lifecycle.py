@@ -11,7 +11,7 @@ import pytest
 from support import build, data, http1, http2
 from support.check import check_part, check_plain, check_response, fetch
 from support.check import round_trip
-from support.limits import KIB, MIB, pick, seconds
+from support.limits import KIB, MIB, SCALE, pick, seconds
 from support.server import alive, children, title, wait_for
 from support.upstream import RESET, Chunk, Wait, chunked, head, whole
 
@@ -514,6 +514,8 @@ def test_fast_stop_with_jobs_out(serve, mode):
         "", mode, http="zstd_comp_level 19;", files={"f": data.text(8 * MIB)}
     )
     nginx.allow("open socket", "TERM closes connections that are in use")
+    if SCALE > 2:
+        nginx.allow("signal 9", "the master waits only so long for a job")
     clients = []
     for _ in range(8):
         client = http1.Connection(nginx.port)
