@@ -215,7 +215,6 @@ typedef struct ngx_http_zstd_ctx_s {
 
 struct ngx_http_zstd_task_s {
 #if (NGX_THREADS)
-    ngx_thread_task_t          task;
     ngx_thread_pool_t         *pool;
 #endif
     ngx_queue_t                queue;

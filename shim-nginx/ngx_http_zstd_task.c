@@ -5,14 +5,21 @@
  * Where jobs run: on a thread pool, or on the event loop, one in a turn of it.
  *
  * No more jobs run at once than there are CPUs.  The others wait in a queue of
- * the worker, and a thread that has finished a job posts the next one itself,
- * so that it need not wait for the loop.  A job that is out blocks its request,
- * so all memory of it is there when the job comes back, whatever happened to
- * the client.
+ * the worker.  What is posted to the pool is a runner, which takes jobs out of
+ * that queue as long as there are any: the next job neither waits for the loop
+ * nor for another thread to wake up, which would often be put on the CPU of the
+ * other runner.  Finished jobs go into a list, and a pipe tells the loop.
+ *
+ * A job that is out blocks its request, so all memory of it is there when the
+ * job comes back, whatever happened to the client.
  */
 
 
 #include "ngx_http_zstd.h"
+
+#if (NGX_THREADS)
+#include <ngx_channel.h>
+#endif
 
 #if (NGX_LINUX)
 #include <sched.h>
@@ -54,6 +61,19 @@
 #define NGX_HTTP_ZSTD_SLICE         100000
 
 
+#if (NGX_THREADS)
+
+typedef struct ngx_http_zstd_runner_s  ngx_http_zstd_runner_t;
+
+struct ngx_http_zstd_runner_s {
+    ngx_thread_task_t           task;
+    ngx_thread_pool_t          *pool;
+    ngx_http_zstd_runner_t     *next;        /* in worker.free */
+};
+
+#endif
+
+
 typedef struct {
     ngx_queue_t                 waiting;     /* of ngx_http_zstd_ctx_t */
     ngx_queue_t                 loop;        /* of tasks, to run on the loop */
@@ -70,10 +90,14 @@ typedef struct {
 
 #if (NGX_THREADS)
     ngx_thread_mutex_t          mutex;
-    ngx_queue_t                 ready;       /* under mutex: of tasks, to run
-                                              * on a pool */
-    ngx_uint_t                  running;     /* under mutex: given to a pool */
+    ngx_queue_t                 ready;       /* under mutex: tasks to run */
+    ngx_queue_t                 done;        /* under mutex: tasks that ran */
+    ngx_uint_t                  running;     /* under mutex: runners */
     ngx_uint_t                  limit;       /* of running */
+    ngx_fd_t                    notify[2];   /* a pipe; written to when "done"
+                                              * becomes non-empty */
+    ngx_http_zstd_runner_t     *free;        /* not posted now */
+    ngx_cycle_t                *cycle;
     ngx_log_t                  *log;
 #endif
 } ngx_http_zstd_worker_t;
@@ -107,12 +131,17 @@ static void ngx_http_zstd_tick_handler(ngx_event_t *ev);
 static void ngx_http_zstd_trim_handler(ngx_event_t *ev);
 
 #if (NGX_THREADS)
+static ngx_int_t ngx_http_zstd_init_threads(ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_zstd_post(ngx_http_zstd_task_t *task);
-static ngx_uint_t ngx_http_zstd_may_run(void);
+static ngx_uint_t ngx_http_zstd_may_run(ngx_uint_t running);
 static void ngx_http_zstd_post_ready(void);
-static void ngx_http_zstd_thread_handler(void *data, ngx_log_t *log);
+static ngx_int_t ngx_http_zstd_post_runner(ngx_thread_pool_t *pool);
+static void ngx_http_zstd_runner_handler(void *data, ngx_log_t *log);
+static void ngx_http_zstd_runner_event_handler(ngx_event_t *ev);
+static ngx_http_zstd_task_t *ngx_http_zstd_next_task(ngx_thread_pool_t *pool,
+    ngx_http_zstd_task_t *done, ngx_log_t *log);
+static void ngx_http_zstd_notify_handler(ngx_event_t *ev);
 static void ngx_http_zstd_lower_thread(ngx_log_t *log);
-static void ngx_http_zstd_thread_event_handler(ngx_event_t *ev);
 #endif
 
 
@@ -148,16 +177,12 @@ ngx_http_zstd_init_worker(ngx_cycle_t *cycle, ngx_http_zstd_main_conf_t *zmcf)
 
 #if (NGX_THREADS)
 
-    ngx_queue_init(&w->ready);
-
-    w->log = cycle->log;
-    w->limit = ngx_http_zstd_cpus();
-
-    if (ngx_thread_mutex_create(&w->mutex, cycle->log) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
     if (zmcf->pools.nelts) {
+
+        if (ngx_http_zstd_init_threads(cycle) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
         ngx_http_zstd_ask_slice(cycle->log);
     }
 
@@ -273,10 +298,6 @@ ngx_http_zstd_exit_worker(ngx_http_zstd_main_conf_t *zmcf)
     segzstd_cache_free(ngx_http_zstd_cache);
     ngx_http_zstd_cache = NULL;
 
-#if (NGX_THREADS)
-    (void) ngx_thread_mutex_destroy(&ngx_http_zstd_worker.mutex,
-                                    ngx_cycle->log);
-#endif
 }
 
 
@@ -615,11 +636,6 @@ ngx_http_zstd_submit(ngx_http_zstd_ctx_t *ctx, segzstd_job *job)
     if (ctx->conf->pool && ctx->refused < NGX_HTTP_ZSTD_REFUSED) {
 
         task->pool = ctx->conf->pool;
-        task->task.ctx = task;
-        task->task.handler = ngx_http_zstd_thread_handler;
-        task->task.event.handler = ngx_http_zstd_thread_event_handler;
-        task->task.event.data = task;
-        task->task.event.log = w->log;
 
         if (ngx_http_zstd_post(task) != NGX_OK) {
             task->next = ctx->free_tasks;
@@ -936,74 +952,109 @@ ngx_http_zstd_count_cache(void)
 
 #if (NGX_THREADS)
 
-/* NGX_BUSY: the pool took it not, and no job of ours is there to wait for */
+static ngx_int_t
+ngx_http_zstd_init_threads(ngx_cycle_t *cycle)
+{
+    ngx_http_zstd_worker_t  *w;
+
+    w = &ngx_http_zstd_worker;
+
+    ngx_queue_init(&w->ready);
+    ngx_queue_init(&w->done);
+
+    w->cycle = cycle;
+    w->log = cycle->log;
+    w->limit = ngx_http_zstd_cpus();
+
+    if (ngx_thread_mutex_create(&w->mutex, cycle->log) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (pipe(w->notify) == -1) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "zstd: pipe() failed");
+        return NGX_ERROR;
+    }
+
+    if (ngx_nonblocking(w->notify[0]) == -1
+        || ngx_nonblocking(w->notify[1]) == -1)
+    {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "zstd: " ngx_nonblocking_n " failed");
+        return NGX_ERROR;
+    }
+
+    return ngx_add_channel_event(cycle, w->notify[0], NGX_READ_EVENT,
+                                 ngx_http_zstd_notify_handler);
+}
+
+
+/* NGX_BUSY: the pool took no runner, and there is none to wait for */
 
 static ngx_int_t
 ngx_http_zstd_post(ngx_http_zstd_task_t *task)
 {
-    ngx_uint_t               idle;
+    ngx_int_t                rc;
+    ngx_uint_t               start;
     ngx_http_zstd_worker_t  *w;
 
     w = &ngx_http_zstd_worker;
 
     (void) ngx_thread_mutex_lock(&w->mutex, w->log);
 
-    idle = ngx_http_zstd_may_run();
+    ngx_queue_insert_tail(&w->ready, &task->queue);
 
-    if (idle) {
+    start = ngx_http_zstd_may_run(w->running);
+
+    if (start) {
         w->running++;
-
-    } else {
-        ngx_queue_insert_tail(&w->ready, &task->queue);
     }
 
     (void) ngx_thread_mutex_unlock(&w->mutex, w->log);
 
-    if (!idle) {
+    if (!start || ngx_http_zstd_post_runner(task->pool) == NGX_OK) {
         return NGX_OK;
     }
 
-    if (ngx_thread_task_post(task->pool, &task->task) == NGX_OK) {
-        return NGX_OK;
-    }
+    rc = NGX_OK;
 
     (void) ngx_thread_mutex_lock(&w->mutex, w->log);
 
-    w->running--;
-
-    if (w->running) {
-        ngx_queue_insert_head(&w->ready, &task->queue);
-        idle = 0;
+    if (--w->running == 0) {
+        ngx_queue_remove(&task->queue);
+        rc = NGX_BUSY;
     }
 
     (void) ngx_thread_mutex_unlock(&w->mutex, w->log);
 
-    if (!idle) {
+    if (rc == NGX_OK) {
         ngx_http_zstd_slot->queue_full++;
-        return NGX_OK;
     }
 
-    return NGX_BUSY;
+    return rc;
 }
 
 
-/* under the mutex, by any thread; one job of this worker may always run */
+/*
+ * Whether there is a CPU for one more beside so many runners; under the mutex,
+ * by any thread.  One of this worker may always run.
+ */
 
 static ngx_uint_t
-ngx_http_zstd_may_run(void)
+ngx_http_zstd_may_run(ngx_uint_t running)
 {
     ngx_http_zstd_worker_t  *w;
 
     w = &ngx_http_zstd_worker;
 
-    return w->running == 0
-           || w->running + ngx_http_zstd_status_others_running(w->zmcf,
+    return running == 0
+           || running + ngx_http_zstd_status_others_running(w->zmcf,
                                                          ngx_http_zstd_slot)
               < w->limit;
 }
 
 
-/* jobs that a pool had refused */
+/* for jobs that a pool had refused, or that wait for another pool */
 
 static void
 ngx_http_zstd_post_ready(void)
@@ -1014,90 +1065,208 @@ ngx_http_zstd_post_ready(void)
 
     w = &ngx_http_zstd_worker;
 
-    for ( ;; ) {
+    if (w->cycle == NULL) {
+        return;
+    }
 
-        task = NULL;
+    task = NULL;
 
-        (void) ngx_thread_mutex_lock(&w->mutex, w->log);
+    (void) ngx_thread_mutex_lock(&w->mutex, w->log);
 
-        if (!ngx_queue_empty(&w->ready) && ngx_http_zstd_may_run()) {
-            q = ngx_queue_head(&w->ready);
-            ngx_queue_remove(q);
-            task = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
-            w->running++;
-        }
+    if (!ngx_queue_empty(&w->ready) && ngx_http_zstd_may_run(w->running)) {
+        q = ngx_queue_head(&w->ready);
+        task = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
+        w->running++;
+    }
 
-        (void) ngx_thread_mutex_unlock(&w->mutex, w->log);
+    (void) ngx_thread_mutex_unlock(&w->mutex, w->log);
 
-        if (task == NULL) {
-            return;
-        }
-
-        if (ngx_thread_task_post(task->pool, &task->task) != NGX_OK) {
-            break;
-        }
+    if (task == NULL || ngx_http_zstd_post_runner(task->pool) == NGX_OK) {
+        return;
     }
 
     (void) ngx_thread_mutex_lock(&w->mutex, w->log);
 
     w->running--;
-    ngx_queue_insert_head(&w->ready, &task->queue);
 
     (void) ngx_thread_mutex_unlock(&w->mutex, w->log);
+}
+
+
+static ngx_int_t
+ngx_http_zstd_post_runner(ngx_thread_pool_t *pool)
+{
+    ngx_http_zstd_runner_t  *runner;
+    ngx_http_zstd_worker_t  *w;
+
+    w = &ngx_http_zstd_worker;
+
+    runner = w->free;
+
+    if (runner) {
+        w->free = runner->next;
+
+    } else {
+        runner = ngx_pcalloc(w->cycle->pool, sizeof(ngx_http_zstd_runner_t));
+        if (runner == NULL) {
+            return NGX_ERROR;
+        }
+
+        runner->task.ctx = runner;
+        runner->task.handler = ngx_http_zstd_runner_handler;
+        runner->task.event.handler = ngx_http_zstd_runner_event_handler;
+        runner->task.event.data = runner;
+        runner->task.event.log = w->log;
+    }
+
+    runner->pool = pool;
+
+    if (ngx_thread_task_post(pool, &runner->task) == NGX_OK) {
+        return NGX_OK;
+    }
+
+    runner->next = w->free;
+    w->free = runner;
+
+    return NGX_ERROR;
 }
 
 
 /* on a thread of the pool */
 
 static void
-ngx_http_zstd_thread_handler(void *data, ngx_log_t *log)
+ngx_http_zstd_runner_handler(void *data, ngx_log_t *log)
 {
-    ngx_http_zstd_task_t *task = data;
+    ngx_http_zstd_runner_t *runner = data;
 
+    ngx_http_zstd_task_t  *task;
+
+    if (ngx_http_zstd_worker.zmcf->nice) {
+        ngx_http_zstd_lower_thread(log);
+    }
+
+    task = ngx_http_zstd_next_task(runner->pool, NULL, log);
+
+    while (task) {
+        (void) ngx_atomic_fetch_add(&ngx_http_zstd_slot->jobs_running, 1);
+
+        segzstd_job_run(task->job);
+
+        (void) ngx_atomic_fetch_add(&ngx_http_zstd_slot->jobs_running, -1);
+
+        task = ngx_http_zstd_next_task(runner->pool, task, log);
+    }
+}
+
+
+/* gives a task back to the loop; NULL: the runner has to end */
+
+static ngx_http_zstd_task_t *
+ngx_http_zstd_next_task(ngx_thread_pool_t *pool, ngx_http_zstd_task_t *done,
+    ngx_log_t *log)
+{
+    ngx_uint_t               notify;
     ngx_queue_t             *q;
     ngx_http_zstd_task_t    *next;
     ngx_http_zstd_worker_t  *w;
 
     w = &ngx_http_zstd_worker;
-
-    if (w->zmcf->nice) {
-        ngx_http_zstd_lower_thread(log);
-    }
-
-    (void) ngx_atomic_fetch_add(&ngx_http_zstd_slot->jobs_running, 1);
-
-    segzstd_job_run(task->job);
-
-    (void) ngx_atomic_fetch_add(&ngx_http_zstd_slot->jobs_running, -1);
-
+    notify = 0;
     next = NULL;
 
     (void) ngx_thread_mutex_lock(&w->mutex, log);
 
-    w->running--;
+    if (done) {
+        notify = ngx_queue_empty(&w->done);
+        ngx_queue_insert_tail(&w->done, &done->queue);
+    }
 
-    if (!ngx_queue_empty(&w->ready) && ngx_http_zstd_may_run()) {
-        q = ngx_queue_head(&w->ready);
+    if (ngx_http_zstd_may_run(w->running - 1)) {
+
+        for (q = ngx_queue_head(&w->ready);
+             q != ngx_queue_sentinel(&w->ready);
+             q = ngx_queue_next(q))
+        {
+            next = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
+
+            if (next->pool == pool) {
+                ngx_queue_remove(q);
+                break;
+            }
+
+            next = NULL;
+        }
+    }
+
+    if (next == NULL) {
+        w->running--;
+    }
+
+    (void) ngx_thread_mutex_unlock(&w->mutex, log);
+
+    /* a full pipe is as good as a byte more */
+
+    if (notify && write(w->notify[1], "", 1) == -1 && ngx_errno != NGX_EAGAIN) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "zstd: write() failed");
+    }
+
+    return next;
+}
+
+
+static void
+ngx_http_zstd_runner_event_handler(ngx_event_t *ev)
+{
+    ngx_http_zstd_runner_t *runner = ev->data;
+
+    ngx_http_zstd_worker_t  *w;
+
+    w = &ngx_http_zstd_worker;
+
+    runner->next = w->free;
+    w->free = runner;
+
+    ngx_http_zstd_post_ready();
+}
+
+
+/* jobs are back */
+
+static void
+ngx_http_zstd_notify_handler(ngx_event_t *ev)
+{
+    u_char                   buf[64];
+    ngx_queue_t              done, *q;
+    ngx_http_zstd_task_t    *task;
+    ngx_http_zstd_worker_t  *w;
+
+    w = &ngx_http_zstd_worker;
+
+    while (read(w->notify[0], buf, sizeof(buf)) == sizeof(buf)) { /* void */ }
+
+    ngx_queue_init(&done);
+
+    (void) ngx_thread_mutex_lock(&w->mutex, w->log);
+
+    if (!ngx_queue_empty(&w->done)) {
+        ngx_queue_add(&done, &w->done);
+        ngx_queue_init(&w->done);
+    }
+
+    (void) ngx_thread_mutex_unlock(&w->mutex, w->log);
+
+    while (!ngx_queue_empty(&done)) {
+        q = ngx_queue_head(&done);
         ngx_queue_remove(q);
-        next = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
-        w->running++;
+
+        task = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
+
+        ngx_http_zstd_slot->jobs_pool++;
+
+        ngx_http_zstd_done(task);
     }
 
-    (void) ngx_thread_mutex_unlock(&w->mutex, log);
-
-    if (next == NULL || ngx_thread_task_post(next->pool, &next->task) == NGX_OK)
-    {
-        return;
-    }
-
-    /* the loop tries again when this task is back there */
-
-    (void) ngx_thread_mutex_lock(&w->mutex, log);
-
-    w->running--;
-    ngx_queue_insert_head(&w->ready, &next->queue);
-
-    (void) ngx_thread_mutex_unlock(&w->mutex, log);
+    ngx_http_zstd_post_ready();
 }
 
 
@@ -1125,18 +1294,6 @@ ngx_http_zstd_lower_thread(ngx_log_t *log)
     }
 
 #endif
-}
-
-
-static void
-ngx_http_zstd_thread_event_handler(ngx_event_t *ev)
-{
-    ngx_http_zstd_task_t *task = ev->data;
-
-    ngx_http_zstd_slot->jobs_pool++;
-
-    ngx_http_zstd_post_ready();
-    ngx_http_zstd_done(task);
 }
 
 #endif
