@@ -18,7 +18,8 @@ packages_of() {
     nginx-test) echo libnginx-mod-http-brotli-filter \
         libnginx-mod-http-brotli-static libnginx-mod-http-js \
         libnginx-mod-http-perl nghttp2-client openssl python3-pytest \
-        python3-h2 python3-zstandard chromium fonts-dejavu-core ;;
+        python3-pytest-xdist python3-h2 python3-zstandard chromium \
+        fonts-dejavu-core ;;
     nginx-source) echo dpkg-dev libpcre2-dev libssl-dev zlib1g-dev valgrind ;;
     *) echo "setup: no such group of packages: $1" >&2 && exit 2 ;;
     esac

@@ -9,7 +9,8 @@
 #   tsan      clang, thread sanitizer: the unit tests in their short form
 #   valgrind  the unit tests in their short form
 #   nginx     the NGINX modules in the system's NGINX, short form
-#   nginx-asan      linked into an NGINX with the address sanitizer
+#   nginx-asan      linked into an NGINX with the address sanitizer: buffers,
+#                   flushes, subrequests, threads, HTTP/2 and life cycles
 #   nginx-valgrind  in one under valgrind: life cycles only
 #   fuzz      each fuzz target for FUZZ_SECONDS (60)
 #   long      tests that have a long form, in it
@@ -26,7 +27,8 @@ failed=0
 skipped=0
 launcher=
 # what frees and reuses memory in unusual ways
-valgrind_tests='lifecycle or threads'
+asan_tests='lifecycle or threads or chain or flush or subrequest or h2'
+valgrind_tests='lifecycle and not loop'
 
 # Prints what the command said only if it failed.
 quietly() {
@@ -96,7 +98,7 @@ stage_valgrind() {
 run_pytest() {
     local log=$build_root/log rc=0 summary
     mkdir -p "$build_root"
-    /usr/bin/python3 -m pytest tests/nginx -q --tb=short "$@" 2>&1 |
+    /usr/bin/python3 -m pytest tests/nginx -q --tb=short -n "$jobs" "$@" 2>&1 |
         tee "$log" || rc=1
     summary=$(tail -n 1 "$log")
     passed=$((passed + $(count_of passed "$summary")))
@@ -149,7 +151,7 @@ stage_nginx-asan() {
     build_whole nginx-asan '-fsanitize=address -fno-omit-frame-pointer' \
         -fsanitize=address || return 1
     SEGZSTD_NGINX=$(realpath "$build_root/nginx-asan/nginx")
-    run_pytest
+    run_pytest -k "$asan_tests"
 }
 
 stage_nginx-valgrind() {
