@@ -15,6 +15,9 @@ from support.limits import HANG
 TEMPLATE = """
 daemon {daemon};
 {user}
+# for the sanitizers, in an upgraded binary too
+env ASAN_OPTIONS;
+env LSAN_OPTIONS;
 worker_processes {workers};
 pid {prefix}/nginx.pid;
 error_log {prefix}/error.log {log};
