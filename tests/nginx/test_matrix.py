@@ -5,7 +5,7 @@ import pytest
 
 from support import build, data, http1, http2
 from support.check import check_response
-from support.limits import KIB, MIB, pick
+from support.limits import KIB, MIB, SHORT, pick
 
 LEVELS = (1, 3, 9, 19, 22)
 
@@ -43,21 +43,21 @@ LOCATIONS = """
 """
 
 
-def sizes_of(level, way):
-    """All of them where that is quick; the largest at the slowest levels only
-    once."""
-    large = LARGE if level <= 9 else LARGE[:3]
-    if level >= 19 and way == "file":
-        large = LARGE
+def sizes_of(level, way, protocol):
+    """All of them where that is quick; at the slowest levels the largest come
+    only once, and in the short form only one."""
+    large = LARGE
+    if level >= 19 and (SHORT or (way, protocol) != ("file", "h1")):
+        large = (MIB + 1,)
     if level >= 19 and way not in ("file", "chunked"):
-        large = LARGE[2:3]
+        large = pick((MIB + 1,), ())
     sizes = SMALL + MIDDLE + large
     return pick(sizes, [s for s in sizes if s <= MIB + 1 or level <= 3])
 
 
-def urls(level, way):
+def urls(level, way, protocol):
     """Pairs of path and size; what is cached comes twice."""
-    for size in sizes_of(level, way):
+    for size in sizes_of(level, way, protocol):
         if way == "file":
             yield "/%d/file/f%d" % (level, size), size
             continue
@@ -90,7 +90,7 @@ def test_matrix(serve, mode, upstream, protocol, level):
     )
     with client:
         for way in WAYS:
-            for path, size in urls(level, way):
+            for path, size in urls(level, way, protocol):
                 response = client.get(path)
                 try:
                     check_response(

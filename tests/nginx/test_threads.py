@@ -97,7 +97,7 @@ def test_b54_client_resets(serve, mode, upstream, how, level):
     at_once(
         4,
         lambda _: [
-            abort(nginx, rnd, paths, tls) for _ in range(pick(40, 8))
+            abort(nginx, rnd, paths, tls) for _ in range(pick(30, 5))
         ],
     )
     # nothing is left of them
@@ -207,7 +207,7 @@ def test_b55_timeout_while_one_job_runs(serve, mode):
         mode,
         main="worker_shutdown_timeout 100ms;",
         http="zstd_comp_level 22;",
-        files={"f": data.text(12 * MIB)},
+        files={"f": data.text(pick(12, 4) * MIB)},
     )
     old = nginx.workers()
     with http1.Connection(nginx.port) as client:
@@ -309,7 +309,7 @@ def test_b61_slow_readers(serve, mode, upstream, kind):
     """Finished segments piled up: the window was not bounded by output that
     nobody took."""
     size = 50 * MIB
-    count = pick(100, 30)
+    count = pick(100, 20)
     nginx = serve(
         "location /gen/ { %s proxy_max_temp_file_size 0; proxy_buffering %s; }"
         % (
