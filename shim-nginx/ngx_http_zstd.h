@@ -268,21 +268,15 @@ ngx_uint_t ngx_http_zstd_status_others_running(
 char *ngx_http_zstd_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* ngx_http_zstd_task.c */
+/* ngx_http_zstd_worker.c */
 
 /* once for each worker; the cache is NULL until then */
 ngx_int_t ngx_http_zstd_init_worker(ngx_cycle_t *cycle,
     ngx_http_zstd_main_conf_t *zmcf);
 void ngx_http_zstd_exit_worker(ngx_http_zstd_main_conf_t *zmcf);
 
-/*
- * Takes all the work that the stream has, and runs it, has it run, or puts the
- * response into the queue of those that wait.  NGX_ERROR: the stream failed.
- */
-ngx_int_t ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx);
-
-/* the response waits for nothing any more */
-void ngx_http_zstd_leave_queue(ngx_http_zstd_ctx_t *ctx);
+void ngx_http_zstd_init_event(ngx_event_t *ev, ngx_log_t *log,
+    ngx_event_handler_pt handler);
 
 /*
  * A response of that length, -1 if it is not known, fits into zstd_memory, and
@@ -294,8 +288,44 @@ ngx_uint_t ngx_http_zstd_has_memory(ngx_http_zstd_loc_conf_t *conf,
 /* how much input one more response may hold: a share of the memory */
 size_t ngx_http_zstd_input_bytes(void);
 
+/* copies the cache's counters for the status, from time to time */
+void ngx_http_zstd_count_cache(void);
+
 extern segzstd_cache         *ngx_http_zstd_cache;
 extern ngx_http_zstd_slot_t  *ngx_http_zstd_slot;
+
+
+/* ngx_http_zstd_task.c */
+
+void ngx_http_zstd_init_tasks(ngx_cycle_t *cycle);
+
+/*
+ * Takes all the work that the stream has, and runs it, has it run, or puts the
+ * response into the queue of those that wait.  NGX_ERROR: the stream failed.
+ */
+ngx_int_t ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx);
+
+/* the response waits for nothing any more */
+void ngx_http_zstd_leave_queue(ngx_http_zstd_ctx_t *ctx);
+
+/* a job was run, and is back on the loop */
+void ngx_http_zstd_done(ngx_http_zstd_task_t *task);
+
+
+#if (NGX_THREADS)
+
+/* ngx_http_zstd_thread.c */
+
+ngx_int_t ngx_http_zstd_init_threads(ngx_cycle_t *cycle,
+    ngx_http_zstd_main_conf_t *zmcf, ngx_uint_t cpus);
+
+/* has the task's job run; NGX_BUSY: the pool takes none, and none is running */
+ngx_int_t ngx_http_zstd_post(ngx_http_zstd_task_t *task);
+
+/* tries again what a pool had refused */
+void ngx_http_zstd_post_ready(void);
+
+#endif
 
 
 /* ngx_http_zstd_filter_module.c */

@@ -1,0 +1,411 @@
+
+/*
+ * Copyright (C) the libsegzstd authors
+ *
+ * Jobs on thread pools.
+ *
+ * No more jobs run at once than there are CPUs.  The others wait in a queue of
+ * the worker.  What is posted to the pool is a runner, which takes jobs out of
+ * that queue as long as there are any: the next job neither waits for the loop
+ * nor for another thread to wake up, which would often be put on the CPU of the
+ * other runner.  Finished jobs go into a list, and a pipe tells the loop.
+ */
+
+
+#include "ngx_http_zstd.h"
+
+
+#if (NGX_THREADS)
+
+#include <ngx_channel.h>
+
+#if (NGX_LINUX)
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#endif
+
+
+typedef struct ngx_http_zstd_runner_s  ngx_http_zstd_runner_t;
+
+struct ngx_http_zstd_runner_s {
+    ngx_thread_task_t           task;
+    ngx_thread_pool_t          *pool;
+    ngx_http_zstd_runner_t     *next;        /* in threads.free */
+};
+
+
+typedef struct {
+    ngx_thread_mutex_t          mutex;
+    ngx_queue_t                 ready;       /* under mutex: tasks to run */
+    ngx_queue_t                 done;        /* under mutex: tasks that ran */
+    ngx_uint_t                  running;     /* under mutex: runners */
+    ngx_uint_t                  limit;       /* of running */
+    ngx_fd_t                    notify[2];   /* a pipe; written to when "done"
+                                              * becomes non-empty */
+    ngx_http_zstd_runner_t     *free;        /* not posted now */
+    ngx_http_zstd_main_conf_t  *zmcf;
+    ngx_cycle_t                *cycle;       /* NULL: no pool is used */
+    ngx_log_t                  *log;
+} ngx_http_zstd_threads_t;
+
+
+static ngx_uint_t ngx_http_zstd_may_run(ngx_uint_t running);
+static ngx_int_t ngx_http_zstd_post_runner(ngx_thread_pool_t *pool);
+static void ngx_http_zstd_runner_handler(void *data, ngx_log_t *log);
+static void ngx_http_zstd_runner_event_handler(ngx_event_t *ev);
+static ngx_http_zstd_task_t *ngx_http_zstd_next_task(ngx_thread_pool_t *pool,
+    ngx_http_zstd_task_t *done, ngx_log_t *log);
+static void ngx_http_zstd_notify_handler(ngx_event_t *ev);
+static void ngx_http_zstd_lower_thread(ngx_log_t *log);
+
+
+static ngx_http_zstd_threads_t  ngx_http_zstd_threads;
+
+
+ngx_int_t
+ngx_http_zstd_init_threads(ngx_cycle_t *cycle,
+    ngx_http_zstd_main_conf_t *zmcf, ngx_uint_t cpus)
+{
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    ngx_queue_init(&t->ready);
+    ngx_queue_init(&t->done);
+
+    t->zmcf = zmcf;
+    t->cycle = cycle;
+    t->log = cycle->log;
+    t->limit = cpus;
+
+    if (ngx_thread_mutex_create(&t->mutex, cycle->log) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (pipe(t->notify) == -1) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "zstd: pipe() failed");
+        return NGX_ERROR;
+    }
+
+    if (ngx_nonblocking(t->notify[0]) == -1
+        || ngx_nonblocking(t->notify[1]) == -1)
+    {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "zstd: " ngx_nonblocking_n " failed");
+        return NGX_ERROR;
+    }
+
+    return ngx_add_channel_event(cycle, t->notify[0], NGX_READ_EVENT,
+                                 ngx_http_zstd_notify_handler);
+}
+
+
+/* NGX_BUSY: the pool took no runner, and there is none to wait for */
+
+ngx_int_t
+ngx_http_zstd_post(ngx_http_zstd_task_t *task)
+{
+    ngx_int_t                 rc;
+    ngx_uint_t                start;
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    (void) ngx_thread_mutex_lock(&t->mutex, t->log);
+
+    ngx_queue_insert_tail(&t->ready, &task->queue);
+
+    start = ngx_http_zstd_may_run(t->running);
+
+    if (start) {
+        t->running++;
+    }
+
+    (void) ngx_thread_mutex_unlock(&t->mutex, t->log);
+
+    if (!start || ngx_http_zstd_post_runner(task->pool) == NGX_OK) {
+        return NGX_OK;
+    }
+
+    rc = NGX_OK;
+
+    (void) ngx_thread_mutex_lock(&t->mutex, t->log);
+
+    if (--t->running == 0) {
+        ngx_queue_remove(&task->queue);
+        rc = NGX_BUSY;
+    }
+
+    (void) ngx_thread_mutex_unlock(&t->mutex, t->log);
+
+    if (rc == NGX_OK) {
+        ngx_http_zstd_slot->queue_full++;
+    }
+
+    return rc;
+}
+
+
+/*
+ * Whether there is a CPU for one more beside so many runners; under the mutex,
+ * by any thread.  One of this worker may always run.
+ */
+
+static ngx_uint_t
+ngx_http_zstd_may_run(ngx_uint_t running)
+{
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    return running == 0
+           || running + ngx_http_zstd_status_others_running(t->zmcf,
+                                                         ngx_http_zstd_slot)
+              < t->limit;
+}
+
+
+/* for jobs that a pool had refused, or that wait for another pool */
+
+void
+ngx_http_zstd_post_ready(void)
+{
+    ngx_queue_t              *q;
+    ngx_http_zstd_task_t     *task;
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    if (t->cycle == NULL) {
+        return;
+    }
+
+    task = NULL;
+
+    (void) ngx_thread_mutex_lock(&t->mutex, t->log);
+
+    if (!ngx_queue_empty(&t->ready) && ngx_http_zstd_may_run(t->running)) {
+        q = ngx_queue_head(&t->ready);
+        task = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
+        t->running++;
+    }
+
+    (void) ngx_thread_mutex_unlock(&t->mutex, t->log);
+
+    if (task == NULL || ngx_http_zstd_post_runner(task->pool) == NGX_OK) {
+        return;
+    }
+
+    (void) ngx_thread_mutex_lock(&t->mutex, t->log);
+
+    t->running--;
+
+    (void) ngx_thread_mutex_unlock(&t->mutex, t->log);
+}
+
+
+static ngx_int_t
+ngx_http_zstd_post_runner(ngx_thread_pool_t *pool)
+{
+    ngx_http_zstd_runner_t   *runner;
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    runner = t->free;
+
+    if (runner) {
+        t->free = runner->next;
+
+    } else {
+        runner = ngx_pcalloc(t->cycle->pool, sizeof(ngx_http_zstd_runner_t));
+        if (runner == NULL) {
+            return NGX_ERROR;
+        }
+
+        runner->task.ctx = runner;
+        runner->task.handler = ngx_http_zstd_runner_handler;
+        runner->task.event.handler = ngx_http_zstd_runner_event_handler;
+        runner->task.event.data = runner;
+        runner->task.event.log = t->log;
+    }
+
+    runner->pool = pool;
+
+    if (ngx_thread_task_post(pool, &runner->task) == NGX_OK) {
+        return NGX_OK;
+    }
+
+    runner->next = t->free;
+    t->free = runner;
+
+    return NGX_ERROR;
+}
+
+
+/* on a thread of the pool */
+
+static void
+ngx_http_zstd_runner_handler(void *data, ngx_log_t *log)
+{
+    ngx_http_zstd_runner_t *runner = data;
+
+    ngx_http_zstd_task_t  *task;
+
+    if (ngx_http_zstd_threads.zmcf->nice) {
+        ngx_http_zstd_lower_thread(log);
+    }
+
+    task = ngx_http_zstd_next_task(runner->pool, NULL, log);
+
+    while (task) {
+        (void) ngx_atomic_fetch_add(&ngx_http_zstd_slot->jobs_running, 1);
+
+        segzstd_job_run(task->job);
+
+        (void) ngx_atomic_fetch_add(&ngx_http_zstd_slot->jobs_running, -1);
+
+        task = ngx_http_zstd_next_task(runner->pool, task, log);
+    }
+}
+
+
+/* gives a task back to the loop; NULL: the runner has to end */
+
+static ngx_http_zstd_task_t *
+ngx_http_zstd_next_task(ngx_thread_pool_t *pool, ngx_http_zstd_task_t *done,
+    ngx_log_t *log)
+{
+    ngx_uint_t                notify;
+    ngx_queue_t              *q;
+    ngx_http_zstd_task_t     *next;
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+    notify = 0;
+    next = NULL;
+
+    (void) ngx_thread_mutex_lock(&t->mutex, log);
+
+    if (done) {
+        notify = ngx_queue_empty(&t->done);
+        ngx_queue_insert_tail(&t->done, &done->queue);
+    }
+
+    if (ngx_http_zstd_may_run(t->running - 1)) {
+
+        for (q = ngx_queue_head(&t->ready);
+             q != ngx_queue_sentinel(&t->ready);
+             q = ngx_queue_next(q))
+        {
+            next = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
+
+            if (next->pool == pool) {
+                ngx_queue_remove(q);
+                break;
+            }
+
+            next = NULL;
+        }
+    }
+
+    if (next == NULL) {
+        t->running--;
+    }
+
+    (void) ngx_thread_mutex_unlock(&t->mutex, log);
+
+    /* a full pipe is as good as a byte more */
+
+    if (notify && write(t->notify[1], "", 1) == -1 && ngx_errno != NGX_EAGAIN) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "zstd: write() failed");
+    }
+
+    return next;
+}
+
+
+static void
+ngx_http_zstd_runner_event_handler(ngx_event_t *ev)
+{
+    ngx_http_zstd_runner_t *runner = ev->data;
+
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    runner->next = t->free;
+    t->free = runner;
+
+    ngx_http_zstd_post_ready();
+}
+
+
+/* jobs are back */
+
+static void
+ngx_http_zstd_notify_handler(ngx_event_t *ev)
+{
+    u_char                    buf[64];
+    ngx_queue_t               done, *q;
+    ngx_http_zstd_task_t     *task;
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    while (read(t->notify[0], buf, sizeof(buf)) == sizeof(buf)) { /* void */ }
+
+    ngx_queue_init(&done);
+
+    (void) ngx_thread_mutex_lock(&t->mutex, t->log);
+
+    if (!ngx_queue_empty(&t->done)) {
+        ngx_queue_add(&done, &t->done);
+        ngx_queue_init(&t->done);
+    }
+
+    (void) ngx_thread_mutex_unlock(&t->mutex, t->log);
+
+    while (!ngx_queue_empty(&done)) {
+        q = ngx_queue_head(&done);
+        ngx_queue_remove(q);
+
+        task = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
+
+        ngx_http_zstd_slot->jobs_pool++;
+
+        ngx_http_zstd_done(task);
+    }
+
+    ngx_http_zstd_post_ready();
+}
+
+
+/* once in the life of a thread; it cannot come back */
+
+static void
+ngx_http_zstd_lower_thread(ngx_log_t *log)
+{
+#if (NGX_LINUX)
+
+    static __thread ngx_uint_t  lowered;
+
+    if (lowered) {
+        return;
+    }
+
+    lowered = 1;
+
+    if (setpriority(PRIO_PROCESS, (id_t) syscall(SYS_gettid),
+                    (int) ngx_http_zstd_threads.zmcf->nice)
+        == -1)
+    {
+        ngx_log_error(NGX_LOG_ERR, log, ngx_errno,
+                      "zstd: setpriority() failed");
+    }
+
+#endif
+}
+
+#endif
