@@ -133,7 +133,8 @@ def test_b63_many_connections_at_a_high_level(serve, mode):
     nginx = serve(
         "",
         mode,
-        http="zstd_comp_level 16;",
+        # the first has to wait until the last has been answered
+        http="zstd_comp_level 16; send_timeout 600s;",
         files={"f": content},
     )
     count = pick(1000, 200)
