@@ -180,7 +180,7 @@ ngx_module_t  ngx_http_zstd_last_module = {
 
 static ngx_http_module_t  ngx_http_zstd_top_module_ctx = {
     NULL,                                  /* preconfiguration */
-    ngx_http_zstd_top_init,               /* postconfiguration */
+    ngx_http_zstd_top_init,                /* postconfiguration */
 
     NULL,                                  /* create main configuration */
     NULL,                                  /* init main configuration */
@@ -195,7 +195,7 @@ static ngx_http_module_t  ngx_http_zstd_top_module_ctx = {
 
 ngx_module_t  ngx_http_zstd_top_module = {
     NGX_MODULE_V1,
-    &ngx_http_zstd_top_module_ctx,        /* module context */
+    &ngx_http_zstd_top_module_ctx,         /* module context */
     NULL,                                  /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
