@@ -3,6 +3,7 @@
 # FUZZ_SECONDS (default 1800) each, two at a time.
 #   scripts/fuzz.sh [TARGET...]
 #   scripts/fuzz.sh --run PROGRAM     one built target, default 60 seconds
+# FUZZ_SEED repeats a run (the log names the seed); without it each is another.
 # What is found to reach new code is kept in build/fuzz/corpus, and what fails
 # in build/fuzz/crashes; give such a file to the program to see it fail again.
 set -eu
@@ -18,7 +19,7 @@ run_target() {
         exit 1
     fi
     "$program" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=30 \
-        -rss_limit_mb=4096 -print_final_stats=1 \
+        -rss_limit_mb=4096 -print_final_stats=1 -seed="${FUZZ_SEED:-0}" \
         -artifact_prefix="$build/crashes/$name-" \
         "$build/corpus/$name" "$seeds"
 }

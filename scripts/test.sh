@@ -164,7 +164,10 @@ stage_nginx-valgrind() {
     run_pytest -k "$valgrind_tests"
 }
 
+# From one seed, so that a change is judged by what it does and not by chance;
+# scripts/fuzz.sh is for what chance finds.
 stage_fuzz() {
+    local -x FUZZ_SEED=${FUZZ_SEED:-1}
     build fuzz && run_tests fuzz -L fuzz --timeout 86400
 }
 
