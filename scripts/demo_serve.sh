@@ -40,7 +40,7 @@ build() {
     echo "demo: building the NGINX module into $build_dir"
     scripts/build_nginx_module.sh "$build_dir" >"$tmp/log" 2>&1 ||
         { tail -n 40 "$tmp/log" >&2 && return 1; }
-    cc -std=c11 -O2 -o "$build_dir/segzstd_load" bench/nginx/*.c
+    cc -std=c11 -O2 -o "$build_dir/segzstd_load" bench/nginx/load/*.c
 }
 
 free_port() {

@@ -68,7 +68,7 @@ done
 results=${results:-$build/results}
 mkdir -p "$results" "$build"
 
-cc -std=c11 -O2 -o "$build/segzstd_load" "$root"/bench/nginx/*.c
+cc -std=c11 -O2 -o "$build/segzstd_load" "$root"/bench/nginx/load/*.c
 if [ -z "$module" ]; then
     "$root/scripts/build_nginx_module.sh" "$build/module" \
         >"$results/module.log" 2>&1 || {

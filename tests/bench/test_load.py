@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The load client of bench/nginx against a server that answers as told.
+"""The load client of bench/nginx/load against a server that answers as told.
 
     test_load.py PROGRAM [unittest's arguments...]
 

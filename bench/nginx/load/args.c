@@ -1,0 +1,293 @@
+/*
+ * args.c - see args.h.
+ */
+#define _GNU_SOURCE 1
+
+#include "args.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options of a stream are stream * FIELDS + field, the others follow. */
+enum { PATH, ENCODING, RATE, READ_RATE, PHASE, CONNECTIONS, COUNT, FIELDS };
+enum { WARMUP = STREAMS * FIELDS, SECONDS, TIMEOUT, PID, JSON, SAMPLES, HELP };
+
+static const struct option options[] = {
+    {"small", required_argument, NULL, SMALL *FIELDS + PATH},
+    {"small-encoding", required_argument, NULL, SMALL *FIELDS + ENCODING},
+    {"small-rate", required_argument, NULL, SMALL *FIELDS + RATE},
+    {"small-connections", required_argument, NULL, SMALL *FIELDS + CONNECTIONS},
+    {"small-count", required_argument, NULL, SMALL *FIELDS + COUNT},
+    {"large", required_argument, NULL, LARGE *FIELDS + PATH},
+    {"large-encoding", required_argument, NULL, LARGE *FIELDS + ENCODING},
+    {"large-rate", required_argument, NULL, LARGE *FIELDS + RATE},
+    {"large-phase", required_argument, NULL, LARGE *FIELDS + PHASE},
+    {"large-connections", required_argument, NULL, LARGE *FIELDS + CONNECTIONS},
+    {"large-count", required_argument, NULL, LARGE *FIELDS + COUNT},
+    {"slow", required_argument, NULL, SLOW *FIELDS + PATH},
+    {"slow-encoding", required_argument, NULL, SLOW *FIELDS + ENCODING},
+    {"slow-rate", required_argument, NULL, SLOW *FIELDS + READ_RATE},
+    {"slow-connections", required_argument, NULL, SLOW *FIELDS + CONNECTIONS},
+    {"warmup", required_argument, NULL, WARMUP},
+    {"seconds", required_argument, NULL, SECONDS},
+    {"timeout", required_argument, NULL, TIMEOUT},
+    {"pid", required_argument, NULL, PID},
+    {"json", required_argument, NULL, JSON},
+    {"samples", required_argument, NULL, SAMPLES},
+    {"help", no_argument, NULL, HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static const char help_text[] =
+    "usage: segzstd_load [OPTION]... ADDRESS:PORT\n"
+    "HTTP/1.1 load on keepalive connections from one thread, and what it does\n"
+    "to small requests meanwhile.\n"
+    "\n"
+    "Small requests, at a constant rate. Their latency counts from the time "
+    "at\n"
+    "which they should have been sent, whether or not they could be.\n"
+    "  --small PATH            send these\n"
+    "  --small-rate R          per second (200)\n"
+    "  --small-connections N   on so many connections (64); where they are "
+    "few,\n"
+    "                          stalls are longer: requests wait for them, too\n"
+    "Large requests:\n"
+    "  --large PATH            send these\n"
+    "  --large-rate R          per second; without it each connection sends "
+    "its\n"
+    "                          next one when an answer has ended\n"
+    "  --large-phase K         with a rate: K at the same instant (1)\n"
+    "  --large-connections N   no more than N at a time (K, or 1)\n"
+    "Slow readers, each asking again when an answer has ended:\n"
+    "  --slow PATH             what they ask for\n"
+    "  --slow-rate B           bytes per second that each of them reads "
+    "(4096)\n"
+    "  --slow-connections N    (512)\n"
+    "Of small and large requests:\n"
+    "  --*-encoding CODING     ask for it and expect it (identity); small,\n"
+    "                          large and slow ones\n"
+    "  --*-count N             no more than N; small and large ones\n"
+    "Bounds and results:\n"
+    "  --seconds S             send for so long (10)\n"
+    "  --warmup S              before that, not counted (0)\n"
+    "  --timeout S             without an answer it has failed (30)\n"
+    "  --pid PID               report CPU and memory of this process\n"
+    "  --json FILE             write the results\n"
+    "  --samples FILE          write each answer's times, as CSV\n"
+    "Exit status: 0; 1 if a request failed; 2 for wrong arguments.\n";
+
+static bool complain(const char *option, const char *value, const char *wanted)
+{
+    fprintf(stderr, "segzstd_load: %s: \"%s\" is not %s\n", option, value,
+            wanted);
+    return false;
+}
+
+static bool read_double(const char *text, double min, double max,
+                        double *number)
+{
+    char *end;
+
+    errno = 0;
+    *number = strtod(text, &end);
+    return errno == 0 && end != text && *end == '\0' && isfinite(*number) &&
+           *number >= min && *number <= max;
+}
+
+static bool read_whole(const char *text, uint64_t min, uint64_t max,
+                       uint64_t *number)
+{
+    char *end;
+
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    return errno == 0 && *text >= '0' && *text <= '9' && *end == '\0' &&
+           *number >= min && *number <= max;
+}
+
+static bool read_server(struct args *args, char *text)
+{
+    char *colon = strrchr(text, ':');
+    uint64_t port;
+    bool right;
+
+    args->host = text;
+    if (colon == NULL)
+        return complain("server", text,
+                        "an IPv4 address and a port, as in "
+                        "127.0.0.1:8080");
+    *colon = '\0';
+    args->server.sin_family = AF_INET;
+    right = inet_pton(AF_INET, text, &args->server.sin_addr) == 1 &&
+            read_whole(colon + 1, 1, 65535, &port);
+    *colon = ':';
+    if (!right)
+        return complain("server", text,
+                        "an IPv4 address and a port, as in "
+                        "127.0.0.1:8080");
+    args->server.sin_port = htons((uint16_t)port);
+    return true;
+}
+
+static bool parse_stream(struct stream_args *stream, int field,
+                         const char *option, const char *value)
+{
+    uint64_t number = 0;
+
+    switch (field) {
+    case PATH:
+        stream->path = value;
+        return value[0] == '/' && strpbrk(value, " \r\n") == NULL &&
+                       strlen(value) < 1024
+                   ? true
+                   : complain(option, value,
+                              "a path that begins with / and "
+                              "has no spaces");
+    case ENCODING:
+        stream->encoding = value;
+        return value[0] != '\0' && strlen(value) < 16 &&
+                       strspn(value, "abcdefghijklmnopqrstuvwxyz-") ==
+                           strlen(value)
+                   ? true
+                   : complain(option, value,
+                              "a content coding, as zstd or "
+                              "identity");
+    case RATE:
+        return read_double(value, 0.01, 1e6, &stream->rate) ||
+               complain(option, value, "a number from 0.01 to 1000000");
+    case READ_RATE:
+        return read_double(value, 1, 1e9, &stream->read_rate) ||
+               complain(option, value, "a number from 1 to 1000000000");
+    case PHASE:
+        if (!read_whole(value, 1, 1024, &number))
+            return complain(option, value, "a number from 1 to 1024");
+        stream->phase = (unsigned)number;
+        return true;
+    case CONNECTIONS:
+        if (!read_whole(value, 1, 4096, &number))
+            return complain(option, value, "a number from 1 to 4096");
+        stream->connections = (unsigned)number;
+        return true;
+    default:
+        return read_whole(value, 1, UINT32_MAX, &stream->count) ||
+               complain(option, value, "a number from 1 to 4294967295");
+    }
+}
+
+static bool parse_option(struct args *args, int code, const char *option,
+                         const char *value)
+{
+    uint64_t number = 0;
+
+    if (code < STREAMS * FIELDS)
+        return parse_stream(&args->streams[code / FIELDS], code % FIELDS,
+                            option, value);
+    switch (code) {
+    case WARMUP:
+        return read_double(value, 0, 3600, &args->warmup_s) ||
+               complain(option, value, "a number of seconds up to 3600");
+    case SECONDS:
+        return read_double(value, 0.01, 3600, &args->seconds) ||
+               complain(option, value, "a number of seconds from 0.01 to 3600");
+    case TIMEOUT:
+        return read_double(value, 0.01, 3600, &args->timeout_s) ||
+               complain(option, value, "a number of seconds from 0.01 to 3600");
+    case PID:
+        if (!read_whole(value, 1, INT_MAX, &number))
+            return complain(option, value, "the number of a process");
+        args->pid = (int)number;
+        return true;
+    case JSON:
+        args->json = value;
+        return true;
+    default:
+        args->samples = value;
+        return true;
+    }
+}
+
+/* What was asked for together must make sense together. */
+static bool check_streams(const struct args *args, const char *const *given)
+{
+    unsigned wanted = 0;
+
+    for (int i = 0; i < STREAMS; i++) {
+        const struct stream_args *stream = &args->streams[i];
+        wanted += stream->path != NULL;
+        if (stream->path == NULL && given[i] != NULL) {
+            fprintf(stderr, "segzstd_load: --%s needs --%s PATH\n", given[i],
+                    stream->name);
+            return false;
+        }
+    }
+    if (wanted == 0) {
+        fputs("segzstd_load: nothing to send, give --small, --large or --slow "
+              "a path\n",
+              stderr);
+        return false;
+    }
+    if (args->streams[LARGE].phase > 1 && args->streams[LARGE].rate == 0) {
+        fputs("segzstd_load: --large-phase needs --large-rate\n", stderr);
+        return false;
+    }
+    if (args->streams[LARGE].phase > args->streams[LARGE].connections) {
+        fputs("segzstd_load: --large-phase is more than --large-connections\n",
+              stderr);
+        return false;
+    }
+    return true;
+}
+
+static void set_defaults(struct args *args)
+{
+    static const struct stream_args defaults[STREAMS] = {
+        {.name = "small", .rate = 200, .connections = 64},
+        {.name = "large"},
+        {.name = "slow", .read_rate = 4096, .connections = 512},
+    };
+
+    memset(args, 0, sizeof(*args));
+    args->seconds = 10;
+    args->timeout_s = 30;
+    for (int i = 0; i < STREAMS; i++) {
+        args->streams[i] = defaults[i];
+        args->streams[i].encoding = "identity";
+        args->streams[i].phase = 1;
+    }
+}
+
+bool args_parse(struct args *args, int argc, char **argv, bool *help)
+{
+    const char *given[STREAMS] = {NULL};
+    int code, index;
+
+    *help = false;
+    set_defaults(args);
+    while ((code = getopt_long(argc, argv, "", options, &index)) != -1) {
+        if (code == '?') /* and getopt has said why */
+            return false;
+        if (code == HELP) {
+            fputs(help_text, stdout);
+            *help = true;
+            return true;
+        }
+        if (code < STREAMS * FIELDS)
+            given[code / FIELDS] = options[index].name;
+        if (!parse_option(args, code, options[index].name, optarg))
+            return false;
+    }
+    if (argc - optind != 1) {
+        fputs("segzstd_load: give one server, as 127.0.0.1:8080; see --help\n",
+              stderr);
+        return false;
+    }
+    if (args->streams[LARGE].connections == 0)
+        args->streams[LARGE].connections = args->streams[LARGE].phase;
+    return check_streams(args, given) && read_server(args, argv[optind]);
+}
