@@ -2,7 +2,7 @@
 # Builds the library in its release form, fetches the corpus, runs all parts of
 # the benchmark and writes the results into a folder.
 #
-#   bench/run.sh [--quick] [--readme] [-o FOLDER] [-- OPTION...]
+#   bench/library/run.sh [--quick] [--readme] [-o FOLDER] [-- OPTION...]
 #
 # --quick takes under three minutes: fewer files, levels, engines and rounds.
 # --readme puts the summary into bench/README.md, behind its last heading.
@@ -11,7 +11,7 @@
 # build/bench.
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
 build=${SEGZSTD_BUILD:-$root/build/bench}
 results=
 quick=no
