@@ -8,6 +8,7 @@ A server that is to be late is held by what the client does, not by a time.
 
 import csv
 import json
+import mmap
 import os
 import socket
 import subprocess
@@ -22,6 +23,21 @@ LIMIT = 60  # seconds after which the client counts as hanging
 program = os.path.abspath(sys.argv.pop(1))
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+def without(capability):
+    """What a command begins with that must not have this right."""
+    if os.geteuid() != 0:
+        return []
+    return ["setpriv", "--inh-caps=-" + capability,
+            "--bounding-set=-" + capability]
+
+
+def exe_of(pid):
+    try:
+        return os.path.realpath(os.readlink("/proc/%s/exe" % pid))
+    except OSError:
+        return None
 
 
 def answer(body=b"hello", status="200 OK", headers=()):
@@ -111,10 +127,10 @@ class LoadTest(unittest.TestCase):
         self.json = os.path.join(folder.name, "json")
         self.samples = os.path.join(folder.name, "csv")
 
-    def run_client(self, *args):
-        return subprocess.run([program, *map(str, args)], timeout=LIMIT,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True)
+    def run_client(self, *args, prefix=()):
+        return subprocess.run([*prefix, program, *map(str, args)],
+                              timeout=LIMIT, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
 
     def load(self, server, *args, status=0):
         """The client's report."""
@@ -300,6 +316,30 @@ class LoadTest(unittest.TestCase):
         self.assertGreater(len(late), 2 + 2)
         self.assertGreater(report["small"]["most_waiting"], 10)
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_realtime__holds_while_requests_are_sent(self):
+        policies = []
+
+        def respond(*_):
+            for entry in os.listdir("/proc"):
+                if entry.isdigit() and exe_of(entry) == os.path.realpath(program):
+                    policies.append(os.sched_getscheduler(int(entry)))
+            return answer()
+
+        with Server(respond) as server:
+            report = self.load(server, "--realtime", "--large", "/",
+                               "--large-count", 1)
+        self.assertTrue(report["generator"]["realtime"])
+        self.assertIn(os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, policies)
+
+    def test_realtime__without_the_right__is_refused(self):
+        done = self.run_client("--realtime", "--small", "/", "127.0.0.1:1",
+                               prefix=without("sys_nice"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--realtime", done.stderr)
+        self.assertIn("not permitted", done.stderr)
+        self.assertEqual(done.stdout, "")
+
     def test_slow_reader__reads_no_faster_than_told(self):
         with Server(lambda *_: answer(b"x" * 1000000)) as server:
             report = self.load(server, "--slow", "/", "--slow-connections", 3,
@@ -326,14 +366,40 @@ class LoadTest(unittest.TestCase):
 
     def test_process__is_looked_at(self):
         with Server(lambda *_: answer()) as server:
-            report = self.load(server, "--large", "/", "--large-count", 100,
+            report = self.load(server, "--large", "/", "--large-count", 3000,
                                "--pid", os.getpid())
         worker = report["worker"]
         self.assertEqual(worker["pid"], os.getpid())
         self.assertEqual(worker["threads"][0]["tid"], os.getpid())
         self.assertGreater(worker["total"]["cpu_s"], 0)
         self.assertGreater(worker["peak_rss_bytes"], 1 << 20)
-        self.assertGreater(worker["total"]["voluntary"], 0)
+        total = worker["total"]
+        self.assertGreater(total["voluntary"], 0)
+        # a server of Python does more than one tick of work for 3000 requests
+        self.assertGreater(total["user_s"] + total["system_s"], 0)
+        self.assertAlmostEqual(total["user_s"] + total["system_s"],
+                               total["cpu_s"], delta=3 * worker["tick_s"])
+        # at most, as a thread may have ended
+        faults = sum(t["minor_faults"] for t in worker["threads"])
+        self.assertLessEqual(faults, worker["minor_faults"])
+
+    def test_process__that_touches_memory__has_page_faults(self):
+        pages = []
+
+        def respond(*_):
+            pages.append(mmap.mmap(-1, 100 * mmap.PAGESIZE))
+            for i in range(0, len(pages[-1]), mmap.PAGESIZE):
+                pages[-1][i] = 1
+            return answer()
+
+        with Server(respond) as server:
+            report = self.load(server, "--large", "/", "--large-count", 5,
+                               "--pid", os.getpid())
+        worker = report["worker"]
+        self.assertGreaterEqual(worker["minor_faults"], 5 * 100)
+        self.assertGreaterEqual(worker["total"]["minor_faults"], 5 * 100)
+        self.assertEqual(worker["major_faults"],
+                         worker["total"]["major_faults"])
 
     def test_process__that_is_not_there__is_an_error(self):
         child = subprocess.Popen(["true"])

@@ -16,7 +16,16 @@
 
 /* Options of a stream are stream * FIELDS + field, the others follow. */
 enum { PATH, ENCODING, RATE, READ_RATE, PHASE, CONNECTIONS, COUNT, FIELDS };
-enum { WARMUP = STREAMS * FIELDS, SECONDS, TIMEOUT, PID, JSON, SAMPLES, HELP };
+enum {
+    WARMUP = STREAMS * FIELDS,
+    SECONDS,
+    TIMEOUT,
+    REALTIME,
+    PID,
+    JSON,
+    SAMPLES,
+    HELP
+};
 
 static const struct option options[] = {
     {"small", required_argument, NULL, SMALL *FIELDS + PATH},
@@ -37,6 +46,7 @@ static const struct option options[] = {
     {"warmup", required_argument, NULL, WARMUP},
     {"seconds", required_argument, NULL, SECONDS},
     {"timeout", required_argument, NULL, TIMEOUT},
+    {"realtime", no_argument, NULL, REALTIME},
     {"pid", required_argument, NULL, PID},
     {"json", required_argument, NULL, JSON},
     {"samples", required_argument, NULL, SAMPLES},
@@ -77,6 +87,10 @@ static const char help_text[] =
     "  --seconds S             send for so long (10)\n"
     "  --warmup S              before that, not counted (0)\n"
     "  --timeout S             without an answer it has failed (30)\n"
+    "  --realtime              never wait for a CPU behind the server (root); "
+    "for\n"
+    "                          constant rates, at which this needs little "
+    "CPU\n"
     "  --pid PID               report CPU and memory of this process\n"
     "  --json FILE             write the results\n"
     "  --samples FILE          write each answer's times, as CSV\n"
@@ -198,6 +212,9 @@ static bool parse_option(struct args *args, int code, const char *option,
     case TIMEOUT:
         return read_double(value, 0.01, 3600, &args->timeout_s) ||
                complain(option, value, "a number of seconds from 0.01 to 3600");
+    case REALTIME:
+        args->realtime = true;
+        return true;
     case PID:
         if (!read_whole(value, 1, INT_MAX, &number))
             return complain(option, value, "the number of a process");

@@ -31,6 +31,7 @@ struct args {
     double warmup_s; /* at first, not counted */
     double seconds;
     double timeout_s; /* of each answer */
+    bool realtime;    /* no other process gets a CPU that we could use */
     int pid;          /* of the worker to be looked at; 0: none */
     const char *json; /* NULL: not written */
     const char *samples;

@@ -93,7 +93,7 @@ static void text_worker(FILE *out, const struct worker *worker)
             "process %d: %.1f MiB resident, at most %.1f since its start; "
             "%" PRIu64 " minor, %" PRIu64 " major faults\n",
             worker->pid, mib(worker->rss_bytes), mib(worker->peak_rss_bytes),
-            worker->minor_faults, worker->major_faults);
+            total.minor_faults, total.major_faults);
     fprintf(out, "  %-8s %-15s %9s %9s %9s %10s %10s\n", "thread", "", "CPU s",
             "user s", "system s", "waited", "preempted");
     for (unsigned i = 0; i < worker->thread_count; i++)
@@ -180,10 +180,11 @@ static void json_thread(FILE *out, const struct worker_thread *thread)
 {
     fprintf(out,
             "\"cpu_s\": %.9f, \"user_s\": %.3f, \"system_s\": %.3f, "
+            "\"minor_faults\": %" PRIu64 ", \"major_faults\": %" PRIu64 ", "
             "\"voluntary\": %" PRIu64 ", \"involuntary\": %" PRIu64 "}",
             (double)thread->cpu_ns / 1e9, (double)thread->user_ns / 1e9,
-            (double)thread->system_ns / 1e9, thread->voluntary,
-            thread->involuntary);
+            (double)thread->system_ns / 1e9, thread->minor_faults,
+            thread->major_faults, thread->voluntary, thread->involuntary);
 }
 
 static void json_worker(FILE *out, const struct worker *worker)
@@ -193,8 +194,9 @@ static void json_worker(FILE *out, const struct worker *worker)
     fprintf(out, ",\n  \"worker\": {\n    \"pid\": %d", worker->pid);
     fprintf(out, ",\n    \"rss_bytes\": %" PRIu64, worker->rss_bytes);
     fprintf(out, ",\n    \"peak_rss_bytes\": %" PRIu64, worker->peak_rss_bytes);
-    fprintf(out, ",\n    \"minor_faults\": %" PRIu64, worker->minor_faults);
-    fprintf(out, ",\n    \"major_faults\": %" PRIu64, worker->major_faults);
+    fprintf(out, ",\n    \"minor_faults\": %" PRIu64, total.minor_faults);
+    fprintf(out, ",\n    \"major_faults\": %" PRIu64, total.major_faults);
+    fprintf(out, ",\n    \"tick_s\": %.6f", (double)worker->tick_ns / 1e9);
     fprintf(out, ",\n    \"total\": {");
     json_thread(out, &total);
     fprintf(out, ",\n    \"threads\": [");
@@ -215,9 +217,10 @@ void report_json(FILE *out, const struct results *results)
     fprintf(out, ",\n  \"seconds\": %.6f", results->seconds);
     fprintf(out,
             ",\n  \"generator\": {\"user_s\": %.6f, \"system_s\": %.6f, "
-            "\"cpu_share\": %.6f}",
+            "\"cpu_share\": %.6f, \"realtime\": %s}",
             results->generator_user_s, results->generator_system_s,
-            generator_share(results));
+            generator_share(results),
+            results->args->realtime ? "true" : "false");
     for (int i = 0; i < STREAMS; i++) {
         if (results->args->streams[i].path != NULL)
             json_stream(out, results, &results->streams[i]);

@@ -35,11 +35,14 @@ static uint64_t number_of(const char *text, const char *name)
     return found == NULL ? 0 : strtoull(found + strlen(name), NULL, 10);
 }
 
-/* From a stat file; the name may hold spaces and brackets. */
-static bool read_stat(const char *path, struct worker_thread *thread,
-                      uint64_t *minor_faults, uint64_t *major_faults)
+static uint64_t tick_ns(void)
 {
-    uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+    return 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+/* From a stat file; the name may hold spaces and brackets. */
+static bool read_stat(const char *path, struct worker_thread *thread)
+{
     uint64_t user, system;
     char text[1024];
     char *open, *close;
@@ -53,7 +56,8 @@ static bool read_stat(const char *path, struct worker_thread *thread,
         sscanf(close + 1,
                " %*c %*d %*d %*d %*d %*d %*u %" SCNu64 " %*u %" SCNu64
                " %*u %" SCNu64 " %" SCNu64,
-               minor_faults, major_faults, &user, &system) != 4) {
+               &thread->minor_faults, &thread->major_faults, &user,
+               &system) != 4) {
         errno = EPROTO;
         return false;
     }
@@ -62,22 +66,21 @@ static bool read_stat(const char *path, struct worker_thread *thread,
         len = sizeof(thread->name) - 1;
     memcpy(thread->name, open + 1, len);
     thread->name[len] = '\0';
-    thread->user_ns = user * tick_ns;
-    thread->system_ns = system * tick_ns;
+    thread->user_ns = user * tick_ns();
+    thread->system_ns = system * tick_ns();
     return true;
 }
 
 /* False if the thread is not there (any more). */
 static bool look_thread(struct worker_thread *thread, int pid, int tid)
 {
-    uint64_t minor_faults, major_faults;
     char path[64];
     char text[4096];
 
     memset(thread, 0, sizeof(*thread));
     thread->tid = tid;
     snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-    if (!read_stat(path, thread, &minor_faults, &major_faults))
+    if (!read_stat(path, thread))
         return false;
     snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
     if (read_file(path, text, sizeof(text)))
@@ -115,14 +118,14 @@ static void look_threads(struct worker *worker)
 
 bool worker_look(struct worker *worker, int pid)
 {
-    struct worker_thread all;
     char path[64];
     char text[4096];
 
     memset(worker, 0, sizeof(*worker));
     worker->pid = pid;
+    worker->tick_ns = tick_ns();
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    if (!read_stat(path, &all, &worker->minor_faults, &worker->major_faults))
+    if (!read_stat(path, &worker->process))
         return false;
     snprintf(path, sizeof(path), "/proc/%d/status", pid);
     if (!read_file(path, text, sizeof(text)))
@@ -143,31 +146,35 @@ static const struct worker_thread *find_thread(const struct worker *worker,
     return NULL;
 }
 
-void worker_subtract(struct worker *after, const struct worker *before)
+static void subtract(struct worker_thread *after,
+                     const struct worker_thread *before)
 {
+    after->user_ns -= before->user_ns;
+    after->system_ns -= before->system_ns;
+    after->cpu_ns -= before->cpu_ns;
     after->minor_faults -= before->minor_faults;
     after->major_faults -= before->major_faults;
+    after->voluntary -= before->voluntary;
+    after->involuntary -= before->involuntary;
+}
+
+void worker_subtract(struct worker *after, const struct worker *before)
+{
+    subtract(&after->process, &before->process);
     for (unsigned i = 0; i < after->thread_count; i++) {
         struct worker_thread *thread = &after->threads[i];
         const struct worker_thread *old = find_thread(before, thread->tid);
-        if (old == NULL)
-            continue;
-        thread->user_ns -= old->user_ns;
-        thread->system_ns -= old->system_ns;
-        thread->cpu_ns -= old->cpu_ns;
-        thread->voluntary -= old->voluntary;
-        thread->involuntary -= old->involuntary;
+        if (old != NULL)
+            subtract(thread, old);
     }
 }
 
 struct worker_thread worker_total(const struct worker *worker)
 {
-    struct worker_thread total = {0};
+    struct worker_thread total = worker->process;
 
     for (unsigned i = 0; i < worker->thread_count; i++) {
         const struct worker_thread *thread = &worker->threads[i];
-        total.user_ns += thread->user_ns;
-        total.system_ns += thread->system_ns;
         total.cpu_ns += thread->cpu_ns;
         total.voluntary += thread->voluntary;
         total.involuntary += thread->involuntary;

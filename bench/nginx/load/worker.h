@@ -12,17 +12,20 @@
 struct worker_thread {
     int tid;
     char name[32];
-    uint64_t user_ns; /* as the kernel splits cpu_ns by its ticks */
+    uint64_t user_ns; /* as the kernel splits cpu_ns, in whole ticks */
     uint64_t system_ns;
     uint64_t cpu_ns; /* exact, of the scheduler; 0 where it has no schedstat */
-    uint64_t voluntary; /* context switches */
+    uint64_t minor_faults; /* page faults */
+    uint64_t major_faults; /* those that read from a disk */
+    uint64_t voluntary;    /* context switches */
     uint64_t involuntary;
 };
 
 struct worker {
     int pid;
-    uint64_t minor_faults;
-    uint64_t major_faults;
+    struct worker_thread process; /* all threads, ended ones too; cpu_ns and
+                                     switches are not in it */
+    uint64_t tick_ns;             /* the step of user_ns and system_ns */
     uint64_t rss_bytes;
     uint64_t peak_rss_bytes; /* since the process began */
     unsigned thread_count;
@@ -36,7 +39,8 @@ bool worker_look(struct worker *worker, int pid);
  * memory is that of `after`. Threads that ended meanwhile are lost. */
 void worker_subtract(struct worker *after, const struct worker *before);
 
-/* The sum over all threads. */
+/* Over all threads. User and system time and faults are the process's own
+ * count: a sum over threads would round each of them. */
 struct worker_thread worker_total(const struct worker *worker);
 
 #endif /* LOAD_WORKER_H */
