@@ -1,5 +1,5 @@
 /*
- * bench.c - the loop: all engines in turn, round after round, on one file at
+ * bench.c - the loop: all engines in turn, round after round, on one content at
  * one level.
  *
  * Every engine is first run once to warm up, its frame decoded and compared.
@@ -34,7 +34,7 @@ struct contender {
     struct series faults;
 };
 
-/* One file at one level. */
+/* One content at one level. */
 struct cell {
     const struct options *options;
     const struct file *file;
@@ -115,6 +115,7 @@ static bool calibrate(struct cell *cell, struct contender *contender)
 
 static bool prepare(struct cell *cell, struct contender *contender)
 {
+    bool optional = (contender->engine->traits & ENGINE_OPTIONAL) != 0;
     struct engine_config config = {
         .level = cell->level,
         .bytes = cell->file->len,
@@ -126,8 +127,8 @@ static bool prepare(struct cell *cell, struct contender *contender)
     if (contender->state == NULL) {
         fprintf(stderr, "%s: level %d: %s cannot run%s\n", cell->file->name,
                 cell->level, contender->engine->name,
-                contender->engine->optional ? ", left out" : "");
-        return contender->engine->optional;
+                optional ? ", left out" : "");
+        return optional;
     }
     return verify(cell, contender) && calibrate(cell, contender);
 }
@@ -264,6 +265,31 @@ static bool run_cell(const struct options *options, const struct file *file,
     return good;
 }
 
+static bool run_levels(const struct options *options, const struct file *file,
+                       struct report *report)
+{
+    bool good = true;
+
+    for (size_t i = 0; good && i < options->level_count; i++)
+        good = run_cell(options, file, options->levels[i], report);
+    return good;
+}
+
+/* The same on the first `size` bytes. */
+static bool run_start(const struct options *options, const struct file *file,
+                      size_t size, struct report *report)
+{
+    struct file start = *file;
+
+    if (size > file->len) {
+        fprintf(stderr, "%s: has %zu bytes, not the %zu asked for\n",
+                file->name, file->len, size);
+        return false;
+    }
+    start.len = size;
+    return run_levels(options, &start, report);
+}
+
 static bool run_file(const struct options *options, const char *path,
                      struct report *report)
 {
@@ -272,8 +298,10 @@ static bool run_file(const struct options *options, const char *path,
 
     if (!file_load(&file, path))
         return false;
-    for (size_t i = 0; good && i < options->level_count; i++)
-        good = run_cell(options, &file, options->levels[i], report);
+    if (options->size_count == 0)
+        good = run_levels(options, &file, report);
+    for (size_t i = 0; good && i < options->size_count; i++)
+        good = run_start(options, &file, options->sizes[i], report);
     file_free(&file);
     return good;
 }
@@ -298,22 +326,33 @@ static bool write_file(const char *path, const struct report *report,
     return true;
 }
 
-int bench_main(int argc, char **argv)
+static int run_table(const struct engine_table *table, int argc, char **argv)
 {
     struct options options;
-    struct report report = {0};
+    struct report report = {.table = table};
     int exit_code;
     bool good = true;
 
-    if (!options_parse(&options, argc, argv, &exit_code))
+    if (!options_parse(&options, table, argc, argv, &exit_code))
         return exit_code;
     machine_look(&report.machine);
     report_print_machine(stdout, &report.machine);
     for (size_t i = 0; good && i < options.file_count; i++)
         good = run_file(&options, options.files[i], &report);
-    goals_print(stdout, &report);
+    if (table->has_goals)
+        goals_print(stdout, &report);
     good = write_file(options.json, &report, report_write_json) && good;
     good = write_file(options.markdown, &report, report_write_markdown) && good;
     report_free(&report);
     return good ? 0 : 1;
+}
+
+int bench_main(int argc, char **argv)
+{
+    return run_table(&engines_of_files, argc, argv);
+}
+
+int responses_main(int argc, char **argv)
+{
+    return run_table(&engines_of_responses, argc, argv);
 }

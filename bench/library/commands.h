@@ -7,6 +7,7 @@
 #define BENCH_COMMANDS_H
 
 int bench_main(int argc, char **argv);
+int responses_main(int argc, char **argv);
 int small_main(int argc, char **argv);
 int streams_main(int argc, char **argv);
 

@@ -38,6 +38,16 @@ struct engine_usage {
     uint64_t segments;      /* of the last frame; 0: does not say */
 };
 
+/* Of an engine, for its `traits`. */
+enum {
+    ENGINE_OPTIONAL = 1,    /* the libzstd in use may lack it */
+    ENGINE_FRESH = 2,       /* libzstd: a context of its own for each frame */
+    ENGINE_SIZE_UNKNOWN = 4 /* is not told how long the content will be */
+};
+
+/* For piece_bytes: all in one piece, which is copied. */
+#define PIECE_WHOLE ((size_t)-1)
+
 struct engine {
     const char *name;
     const char *about;
@@ -45,7 +55,7 @@ struct engine {
     unsigned threads;     /* segzstd, libzstd's own: as said there */
     size_t piece_bytes;   /* input comes in pieces of this, copied; 0: whole */
     size_t segment_bytes; /* segzstd: fixed segments; libzstd: job size */
-    bool optional;        /* the libzstd in use may lack it */
+    unsigned traits;      /* ENGINE_... */
 
     /* Makes the state that is kept between runs. NULL where it cannot run. */
     void *(*init)(const struct engine *engine,
@@ -59,12 +69,25 @@ struct engine {
     void (*fini)(void *state);
 };
 
-/* In the order of the tables; the first one is what ratios refer to. */
-extern const struct engine engines[];
-extern const size_t engine_count;
+/* The engines of one part of the benchmark, and what it runs them on unless told
+ * otherwise. */
+struct engine_table {
+    const char *command;          /* the part's name */
+    const struct engine *engines; /* the first is what ratios refer to */
+    size_t count;
+    const int *levels;
+    size_t level_count;
+    const size_t *sizes; /* of the contents, cut out of files; none: whole */
+    size_t size_count;
+    bool has_goals; /* goals.c knows the engines */
+};
+
+extern const struct engine_table engines_of_files;
+extern const struct engine_table engines_of_responses;
 
 /* NULL if there is none of that name (`len` bytes of it). */
-const struct engine *engine_find(const char *name, size_t len);
+const struct engine *engine_find(const struct engine_table *table,
+                                 const char *name, size_t len);
 
 /* engine_libzstd.c */
 void *oneshot_init(const struct engine *engine,
@@ -75,6 +98,10 @@ bool oneshot_compress(void *state, const void *src, size_t len,
                       struct sink *sink);
 bool pieces_compress(void *state, const void *src, size_t len,
                      struct sink *sink);
+void *fresh_init(const struct engine *engine,
+                 const struct engine_config *config);
+bool fresh_compress(void *state, const void *src, size_t len,
+                    struct sink *sink);
 void libzstd_usage(const void *state, struct engine_usage *usage);
 void libzstd_fini(void *state);
 

@@ -1,5 +1,6 @@
 /*
- * engine_libzstd.c - libzstd's own ways, each with a context that is reused.
+ * engine_libzstd.c - libzstd's own ways, with a context that is reused, or with a
+ * new one for each frame.
  */
 #include "engine.h"
 
@@ -15,8 +16,9 @@
 #define LEVEL_OF_HTTP_WINDOW 19
 
 struct libzstd {
-    ZSTD_CCtx *cctx;
-    size_t piece_bytes;
+    const struct engine *engine;
+    int level;
+    ZSTD_CCtx *cctx;   /* NULL between frames if each has its own */
     size_t peak_bytes; /* of the context, looked at after each run */
 };
 
@@ -39,16 +41,31 @@ static bool configure(ZSTD_CCtx *cctx, const struct engine *engine, int level)
            set(cctx, ZSTD_c_jobSize, (int)engine->segment_bytes);
 }
 
-void *oneshot_init(const struct engine *engine,
-                   const struct engine_config *config)
+static bool make_context(struct libzstd *self)
+{
+    self->cctx = ZSTD_createCCtx();
+    return self->cctx != NULL &&
+           configure(self->cctx, self->engine, self->level);
+}
+
+void *fresh_init(const struct engine *engine,
+                 const struct engine_config *config)
 {
     struct libzstd *self = calloc(1, sizeof(*self));
 
     if (self == NULL)
         return NULL;
-    self->piece_bytes = engine->piece_bytes;
-    self->cctx = ZSTD_createCCtx();
-    if (self->cctx == NULL || !configure(self->cctx, engine, config->level)) {
+    self->engine = engine;
+    self->level = config->level;
+    return self;
+}
+
+void *oneshot_init(const struct engine *engine,
+                   const struct engine_config *config)
+{
+    struct libzstd *self = fresh_init(engine, config);
+
+    if (self != NULL && !make_context(self)) {
         libzstd_fini(self);
         return NULL;
     }
@@ -110,13 +127,18 @@ bool pieces_compress(void *state, const void *src, size_t len,
                      struct sink *sink)
 {
     struct libzstd *self = state;
+    size_t most = self->engine->piece_bytes;
     ZSTD_outBuffer out = {sink->dst, sink->capacity, 0};
     const unsigned char *next = src;
     bool last;
 
     ZSTD_CCtx_reset(self->cctx, ZSTD_reset_session_only);
+    if ((self->engine->traits & ENGINE_SIZE_UNKNOWN) == 0 &&
+        ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(self->cctx, len))) {
+        return false;
+    }
     do {
-        size_t piece = len < self->piece_bytes ? len : self->piece_bytes;
+        size_t piece = len < most ? len : most;
 
         last = piece == len;
         if (!feed(self->cctx, &out, next, piece, last))
@@ -127,6 +149,20 @@ bool pieces_compress(void *state, const void *src, size_t len,
     note_size(self);
     sink->len = out.pos;
     return true;
+}
+
+bool fresh_compress(void *state, const void *src, size_t len, struct sink *sink)
+{
+    struct libzstd *self = state;
+    bool good = make_context(self);
+
+    if (good && self->engine->piece_bytes != 0)
+        good = pieces_compress(self, src, len, sink);
+    else if (good)
+        good = oneshot_compress(self, src, len, sink);
+    ZSTD_freeCCtx(self->cctx);
+    self->cctx = NULL;
+    return good;
 }
 
 void libzstd_usage(const void *state, struct engine_usage *usage)

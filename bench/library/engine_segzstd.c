@@ -41,8 +41,10 @@ void *ours_init(const struct engine *engine, const struct engine_config *config)
     cache_options.workers = engine->threads > 0 ? engine->threads : 1;
     cache_options.no_huge_pages = config->no_huge_pages;
     stream_options.level = config->level;
-    stream_options.size = config->bytes;
-    stream_options.size_is_certain = 1;
+    if ((engine->traits & ENGINE_SIZE_UNKNOWN) == 0) {
+        stream_options.size = config->bytes;
+        stream_options.size_is_certain = 1;
+    }
     stream_options.segment_bytes = engine->segment_bytes;
     stream_options.overlap_bytes = config->overlap_bytes;
     self->options = stream_options;

@@ -12,6 +12,8 @@ static const struct command {
     int (*main)(int argc, char **argv);
 } commands[] = {
     {"engines", "all engines beside each other, on files", bench_main},
+    {"responses", "a frame for each response, as a server's filter makes it",
+     responses_main},
     {"small", "what the library adds to libzstd's call on a small body",
      small_main},
     {"streams", "memory of many open streams that are flushed in turn",
@@ -28,6 +30,6 @@ int main(int argc, char **argv)
     }
     fprintf(stderr, "usage: segzstd_bench COMMAND ..., where COMMAND is\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(stderr, "  %-8s %s\n", commands[i].name, commands[i].about);
+        fprintf(stderr, "  %-9s %s\n", commands[i].name, commands[i].about);
     return 2;
 }

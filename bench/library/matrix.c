@@ -111,12 +111,14 @@ static void write_aspect(FILE *out, const struct report *report,
     for (size_t i = 0; i < level_count; i++)
         fputs("--:|", out);
     fputs("\n", out);
-    for (size_t i = 0; i < engine_count; i++) {
-        if (!was_measured(report, &engines[i]))
+    for (size_t i = 0; i < report->table->count; i++) {
+        const struct engine *engine = &report->table->engines[i];
+
+        if (!was_measured(report, engine))
             continue;
-        fprintf(out, "| %s |", engines[i].name);
+        fprintf(out, "| %s |", engine->name);
         for (size_t j = 0; j < level_count; j++)
-            write_cell(out, report, aspect, &engines[i], levels[j]);
+            write_cell(out, report, aspect, engine, levels[j]);
         fputs("\n", out);
     }
 }
@@ -129,7 +131,7 @@ void matrix_write_markdown(FILE *out, const struct report *report)
     fprintf(out,
             "\n## By level\n\nMedians over the files of 1 MB and more; "
             "times and sizes as ratios to `%s`.\n",
-            engines[0].name);
+            report->table->engines[0].name);
     for (size_t i = 0; i < ASPECT_COUNT && count > 0; i++)
         write_aspect(out, report, &aspects[i], levels, count);
 }

@@ -14,6 +14,7 @@
 enum {
     LEVELS = 'l',
     ENGINES = 'e',
+    SIZES = 'z',
     ROUNDS = 'r',
     ROUNDS_MIN = 'm',
     SECONDS = 's',
@@ -28,6 +29,7 @@ enum {
 static const struct option long_options[] = {
     {"levels", required_argument, NULL, LEVELS},
     {"engines", required_argument, NULL, ENGINES},
+    {"sizes", required_argument, NULL, SIZES},
     {"rounds", required_argument, NULL, ROUNDS},
     {"min-rounds", required_argument, NULL, ROUNDS_MIN},
     {"seconds", required_argument, NULL, SECONDS},
@@ -40,11 +42,26 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static void print_help(FILE *out)
+static void print_defaults(FILE *out, const struct options *options)
 {
-    fputs("usage: segzstd_bench engines [OPTION]... FILE...\n"
-          "  --levels 1,3,9     levels (1,3,6,9,12,15,19)\n"
+    fputs("not said, levels are", out);
+    for (size_t i = 0; i < options->level_count; i++)
+        fprintf(out, " %d", options->levels[i]);
+    fputs("; sizes", out);
+    for (size_t i = 0; i < options->size_count; i++)
+        fprintf(out, " %zu", options->sizes[i]);
+    fputs(options->size_count == 0 ? " those of the files\n" : "\n", out);
+}
+
+static void print_help(FILE *out, const struct options *options)
+{
+    const struct engine_table *table = options->table;
+
+    fprintf(out, "usage: segzstd_bench %s [OPTION]... FILE...\n",
+            table->command);
+    fputs("  --levels 1,3,9     levels\n"
           "  --engines a,b      engines, the first is the base (all)\n"
+          "  --sizes N,M        only the first N, M bytes of each file\n"
           "  --rounds N         most rounds of a cell (15)\n"
           "  --min-rounds N     fewest, whatever the time (3)\n"
           "  --seconds S        no new round after S seconds in a cell (5)\n"
@@ -53,10 +70,14 @@ static void print_help(FILE *out)
           "  --no-huge-pages    segzstd: ordinary pages for encoders\n"
           "  --json FILE        write all results\n"
           "  --markdown FILE    write all results\n"
-          "A cell is one file at one level.\n\nengines:\n",
+          "A cell is one content at one level; ",
           out);
-    for (size_t i = 0; i < engine_count; i++)
-        fprintf(out, "  %-12s %s\n", engines[i].name, engines[i].about);
+    print_defaults(out, options);
+    fputs("\nengines:\n", out);
+    for (size_t i = 0; i < table->count; i++) {
+        fprintf(out, "  %-13s %s\n", table->engines[i].name,
+                table->engines[i].about);
+    }
 }
 
 bool parse_number(const char *text, unsigned long min, unsigned long max,
@@ -84,12 +105,30 @@ bool parse_levels(const char *text, int *levels, size_t max, size_t *count)
     return false;
 }
 
+/* False also for a size of 0. */
+static bool parse_sizes(struct options *options, const char *text)
+{
+    char *end;
+
+    options->size_count = 0;
+    for (; options->size_count < OPTIONS_SIZES_MAX; text = end + 1) {
+        size_t size = strtoul(text, &end, 10);
+
+        if (size == 0 || (*end != '\0' && *end != ','))
+            return false;
+        options->sizes[options->size_count++] = size;
+        if (*end == '\0')
+            return true;
+    }
+    return false;
+}
+
 static bool parse_engines(struct options *options, const char *text)
 {
     options->chosen_count = 0;
     while (options->chosen_count < OPTIONS_ENGINES_MAX) {
         size_t len = strcspn(text, ",");
-        const struct engine *engine = engine_find(text, len);
+        const struct engine *engine = engine_find(options->table, text, len);
 
         if (engine == NULL)
             return false;
@@ -119,18 +158,20 @@ static bool parse_size(const char *text, size_t min, size_t *size)
     return true;
 }
 
-static void set_defaults(struct options *options)
+static void set_defaults(struct options *options,
+                         const struct engine_table *table)
 {
-    static const int levels[] = {1, 3, 6, 9, 12, 15, 19};
-
     memset(options, 0, sizeof(*options));
-    memcpy(options->levels, levels, sizeof(levels));
-    options->level_count = sizeof(levels) / sizeof(levels[0]);
-    while (options->chosen_count < engine_count) {
-        options->chosen[options->chosen_count] =
-            &engines[options->chosen_count];
-        options->chosen_count++;
-    }
+    options->table = table;
+    options->level_count = table->level_count;
+    for (size_t i = 0; i < table->level_count; i++)
+        options->levels[i] = table->levels[i];
+    options->size_count = table->size_count;
+    for (size_t i = 0; i < table->size_count; i++)
+        options->sizes[i] = table->sizes[i];
+    options->chosen_count = table->count;
+    for (size_t i = 0; i < table->count; i++)
+        options->chosen[i] = &table->engines[i];
     options->rounds_max = 15;
     options->rounds_min = 3;
     options->seconds = 5;
@@ -146,6 +187,8 @@ static bool take_option(struct options *options, int option, const char *text)
                             &options->level_count);
     case ENGINES:
         return parse_engines(options, text);
+    case SIZES:
+        return parse_sizes(options, text);
     case ROUNDS:
         return parse_size(text, 1, &options->rounds_max);
     case ROUNDS_MIN:
@@ -170,21 +213,21 @@ static bool take_option(struct options *options, int option, const char *text)
     }
 }
 
-bool options_parse(struct options *options, int argc, char **argv,
-                   int *exit_code)
+bool options_parse(struct options *options, const struct engine_table *table,
+                   int argc, char **argv, int *exit_code)
 {
     int option;
 
-    set_defaults(options);
+    set_defaults(options, table);
     *exit_code = 2;
     while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
         if (option == HELP) {
-            print_help(stdout);
+            print_help(stdout, options);
             *exit_code = 0;
             return false;
         }
         if (!take_option(options, option, optarg)) {
-            fprintf(stderr, "engines: wrong option or value%s%s\n",
+            fprintf(stderr, "%s: wrong option or value%s%s\n", table->command,
                     optarg != NULL ? ": " : "", optarg != NULL ? optarg : "");
             return false;
         }
@@ -192,6 +235,6 @@ bool options_parse(struct options *options, int argc, char **argv,
     options->files = argv + optind;
     options->file_count = (size_t)(argc - optind);
     if (options->file_count == 0)
-        fprintf(stderr, "engines: no file given\n");
+        fprintf(stderr, "%s: no file given\n", table->command);
     return options->file_count > 0;
 }

@@ -1,5 +1,5 @@
 /*
- * options.h - command line of the engines benchmark.
+ * options.h - command line of the parts that run engines on files.
  */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
@@ -11,12 +11,16 @@
 
 #define OPTIONS_LEVELS_MAX 32
 #define OPTIONS_ENGINES_MAX 32
+#define OPTIONS_SIZES_MAX 32
 
 struct options {
+    const struct engine_table *table;
     int levels[OPTIONS_LEVELS_MAX];
     size_t level_count;
     const struct engine *chosen[OPTIONS_ENGINES_MAX];
     size_t chosen_count;
+    size_t sizes[OPTIONS_SIZES_MAX]; /* of the contents, cut out of files */
+    size_t size_count;               /* 0: whole files */
     size_t rounds_min;
     size_t rounds_max;
     double seconds;   /* no new round of a cell after these */
@@ -29,9 +33,10 @@ struct options {
     size_t file_count;
 };
 
-/* False after --help or a wrong argument, with *exit_code set. */
-bool options_parse(struct options *options, int argc, char **argv,
-                   int *exit_code);
+/* The engines, and what is not said, are those of `table`. False after --help or
+ * a wrong argument, with *exit_code set. */
+bool options_parse(struct options *options, const struct engine_table *table,
+                   int argc, char **argv, int *exit_code);
 
 /* "1,3,9" to numbers. False if that is not what it is, or too many. */
 bool parse_levels(const char *text, int *levels, size_t max, size_t *count);

@@ -66,17 +66,24 @@ void report_print_machine(FILE *out, const struct machine *machine)
     fprintf(out, "segzstd     %s\n\n", machine->segzstd_version);
 }
 
-static void print_row(FILE *out, const struct result *r)
+/* How many bytes become one. */
+static double compression(const struct result *r)
 {
-    fprintf(out, "%-12s %10.4f %4.0f%% %6.3f %10.4f %4.0f%% %6.3f %10.0f",
+    return ratio((double)r->bytes, r->size.median);
+}
+
+static void print_row(FILE *out, const struct result *r,
+                      const struct machine *machine)
+{
+    fprintf(out, "%-13s %10.4f %4.0f%% %6.3f %10.4f %4.0f%% %6.3f %10.0f",
             r->engine->name, r->wall_ns.median / MS,
             100 * spread_part(&r->wall_ns), r->wall_ratio,
             r->cpu_ns.median / MS, 100 * spread_part(&r->cpu_ns), r->cpu_ratio,
             r->size.median);
-    fprintf(out, " %6.4f %8.1f %8.1f %8.0f %5llu\n", r->size_ratio,
-            (double)r->usage.encoder_bytes / MIB,
+    fprintf(out, " %6.4f %6.2f %8.1f %8.1f %8.0f %5llu %s\n", r->size_ratio,
+            compression(r), (double)r->usage.encoder_bytes / MIB,
             (double)r->usage.peak_bytes / MIB, r->faults.median,
-            (unsigned long long)r->usage.segments);
+            (unsigned long long)r->usage.segments, machine->zstd_file);
 }
 
 void report_print_cell(FILE *out, const struct report *report, size_t first)
@@ -85,11 +92,12 @@ void report_print_cell(FILE *out, const struct report *report, size_t first)
 
     fprintf(out, "%s, %zu bytes, level %d, %zu rounds\n", r->file, r->bytes,
             r->level, r->rounds);
-    fprintf(out, "%-12s %10s %5s %6s %10s %5s %6s %10s %6s %8s %8s %8s %5s\n",
+    fprintf(out,
+            "%-13s %10s %5s %6s %10s %5s %6s %10s %6s %6s %8s %8s %8s %5s %s\n",
             "engine", "wall ms", "+-", "x", "CPU ms", "+-", "x", "size", "x",
-            "enc MiB", "peak MiB", "faults", "segs");
+            "ratio", "enc MiB", "peak MiB", "faults", "segs", "libzstd");
     for (size_t i = first; i < report->count; i++)
-        print_row(out, &report->results[i]);
+        print_row(out, &report->results[i], &report->machine);
     fprintf(out, "\n");
     fflush(out);
 }
@@ -109,7 +117,8 @@ static void write_markdown_machine(FILE *out, const struct machine *machine)
             machine->segzstd_version);
 }
 
-static void write_markdown_row(FILE *out, const struct result *r)
+static void write_markdown_row(FILE *out, const struct result *r,
+                               const struct machine *machine)
 {
     fprintf(out,
             "| %d | %s | %.4f | %.1f%% | %.3f | %.3f | %.4f | %.1f%% |"
@@ -118,51 +127,56 @@ static void write_markdown_row(FILE *out, const struct result *r)
             100 * spread_part(&r->wall_ns), r->wall_ratio, r->wall_round_ratio,
             r->cpu_ns.median / MS, 100 * spread_part(&r->cpu_ns), r->cpu_ratio,
             r->cpu_round_ratio);
-    fprintf(out, " %.0f | %.4f | %.1f | %.1f | %.0f | %llu | %zu |\n",
-            r->size.median, r->size_ratio, (double)r->usage.encoder_bytes / MIB,
+    fprintf(out, " %.0f | %.4f | %.2f | %.1f | %.1f | %.0f | %llu | %zu |",
+            r->size.median, r->size_ratio, compression(r),
+            (double)r->usage.encoder_bytes / MIB,
             (double)r->usage.peak_bytes / MIB, r->faults.median,
             (unsigned long long)r->usage.segments, r->rounds);
+    fprintf(out, " `%s` |\n", machine->zstd_file);
 }
 
 static void write_markdown_file(FILE *out, const struct result *r)
 {
     fprintf(out, "\n### %s, %zu bytes\n\n", r->file, r->bytes);
     fprintf(out, "| level | engine | wall ms | +- | x | x in round | CPU ms |"
-                 " +- | x | x in round | size | x | encoder MiB | peak MiB |"
-                 " faults | segments | rounds |\n"
+                 " +- | x | x in round | size | x | ratio | encoder MiB |"
+                 " peak MiB | faults | segments | rounds | libzstd |\n"
                  "|--:|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-                 "--:|--:|--:|\n");
+                 "--:|--:|--:|--:|:--|\n");
 }
 
-static void write_markdown_engines(FILE *out)
+static void write_markdown_engines(FILE *out, const struct engine_table *table)
 {
     fprintf(out, "| engine | what |\n|:--|:--|\n");
-    for (size_t i = 0; i < engine_count; i++)
-        fprintf(out, "| %s | %s |\n", engines[i].name, engines[i].about);
+    for (size_t i = 0; i < table->count; i++) {
+        fprintf(out, "| %s | %s |\n", table->engines[i].name,
+                table->engines[i].about);
+    }
     fprintf(out,
             "\nx: ratio of medians to `%s`; x in round: median of the "
             "ratios within each round; +-: half the distance of the "
-            "quartiles.\n",
-            engines[0].name);
+            "quartiles; ratio: bytes of the content to those of the frame.\n",
+            table->engines[0].name);
 }
 
 void report_write_markdown(FILE *out, const struct report *report)
 {
-    const char *file = NULL;
+    const struct result *last = NULL;
 
     write_markdown_machine(out, &report->machine);
-    goals_write_markdown(out, report);
+    if (report->table->has_goals)
+        goals_write_markdown(out, report);
     matrix_write_markdown(out, report);
     fprintf(out, "\n");
-    write_markdown_engines(out);
+    write_markdown_engines(out, report->table);
     fprintf(out, "\n## Everything measured\n");
     for (size_t i = 0; i < report->count; i++) {
         const struct result *r = &report->results[i];
 
-        if (file != r->file)
+        if (last == NULL || last->file != r->file || last->bytes != r->bytes)
             write_markdown_file(out, r);
-        file = r->file;
-        write_markdown_row(out, r);
+        last = r;
+        write_markdown_row(out, r, &report->machine);
     }
 }
 
@@ -214,9 +228,11 @@ static void write_json_spread(FILE *out, const char *name,
             spread->median, spread->q1, spread->q3);
 }
 
-static void write_json_result(FILE *out, const struct result *r)
+static void write_json_result(FILE *out, const struct result *r,
+                              const struct machine *machine)
 {
     fputs("{", out);
+    write_json_field(out, "zstd_file", machine->zstd_file);
     write_json_field(out, "file", r->file);
     write_json_field(out, "engine", r->engine->name);
     fprintf(out, "\"bytes\":%zu,\"level\":%d,\"rounds\":%zu,\"repeats\":%zu",
@@ -230,6 +246,7 @@ static void write_json_result(FILE *out, const struct result *r)
             (unsigned long long)r->usage.encoder_bytes,
             (unsigned long long)r->usage.peak_bytes,
             (unsigned long long)r->usage.segments);
+    fprintf(out, ",\"ratio\":%.4f", compression(r));
     fprintf(out, ",\"wall_ratio\":%.5f,\"cpu_ratio\":%.5f,\"size_ratio\":%.6f",
             r->wall_ratio, r->cpu_ratio, r->size_ratio);
     fprintf(out, ",\"wall_round_ratio\":%.5f,\"cpu_round_ratio\":%.5f}",
@@ -240,13 +257,15 @@ void report_write_json(FILE *out, const struct report *report)
 {
     fputs("{", out);
     write_json_machine(out, &report->machine);
-    fputs(",\n\"goals\":", out);
-    goals_write_json(out, report);
+    if (report->table->has_goals) {
+        fputs(",\n\"goals\":", out);
+        goals_write_json(out, report);
+    }
     fputs(",\n\"results\":[\n", out);
     for (size_t i = 0; i < report->count; i++) {
         if (i > 0)
             fputs(",\n", out);
-        write_json_result(out, &report->results[i]);
+        write_json_result(out, &report->results[i], &report->machine);
     }
     fputs("\n]}\n", out);
 }

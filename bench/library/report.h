@@ -36,8 +36,9 @@ struct result {
     double cpu_round_ratio;
 };
 
-/* Results of a cell (one file, one level) follow each other. */
+/* Results of a cell (one content, one level) follow each other. */
 struct report {
+    const struct engine_table *table;
     struct machine machine;
     struct result *results;
     size_t count;
