@@ -10,10 +10,11 @@
 #include <string.h>
 #include <strings.h>
 
-void http_start(struct http_response *response)
+void http_start(struct http_response *response, char *head)
 {
-    memset(response, 0, offsetof(struct http_response, head));
+    memset(response, 0, sizeof(*response));
     response->state = HTTP_HEAD;
+    response->head = head;
 }
 
 static void break_off(struct http_response *response, const char *error)

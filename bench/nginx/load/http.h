@@ -36,10 +36,12 @@ struct http_response {
     uint64_t left;   /* of the body or the chunk */
     size_t line_len; /* of the line being read after the head */
     size_t head_len;
-    char head[HTTP_HEAD_MAX];
+    char *head;
 };
 
-void http_start(struct http_response *response);
+/* `head` has room for HTTP_HEAD_MAX bytes, and is used until the state is
+ * another one than HTTP_HEAD. */
+void http_start(struct http_response *response, char *head);
 
 /* Reads up to n bytes. The count that it returns is less than n only when the
  * state is then HTTP_DONE or HTTP_BROKEN. */

@@ -1,341 +1,52 @@
 /*
- * load.c - an HTTP/1.1 load client: small requests at a constant rate, and what
- * large responses beside them do to their latency. One thread, one epoll.
- *
- * It needs nothing but Linux and libc:  cc -O2 -o segzstd_load *.c
- *
- * Latencies count from the time at which a request was due, not from when it
- * could be sent: a server that stalls for a second also delays all requests of
- * that second, and a client that then waits politely would not see it.
+ * load.c - see load.h.
  */
 #define _GNU_SOURCE 1
 
+#include "load.h"
+
 #include <errno.h>
-#include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
+#include <time.h>
 
-#include "args.h"
-#include "report.h"
-#include "stream.h"
-#include "worker.h"
+/* So many connections refused one after the other, and it makes no sense. */
+#define FAILED_CONNECTS_MAX 100
 
-/* Each slow reader reads once in this time; they take turns evenly. */
-#define SLOW_PERIOD_NS 500000000u
+bool source_add(const struct load *load, struct source *source, int fd,
+                uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = source};
 
-/* Deadlines of answers are looked at so often. */
-#define CHECK_PERIOD_NS 50000000u
+    return epoll_ctl(load->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
 
-/* Read at most so much of one answer before looking at the others: it takes
- * some 30 us. */
-#define BUF_SIZE (128u * 1024u)
+bool source_change(const struct load *load, struct source *source, int fd,
+                   uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = source};
 
-struct run {
-    struct load load;
-    struct stream streams[STREAMS];
-    int timer;
-    FILE *json;          /* NULL: not written */
-    uint64_t start_ns;   /* the first request that is not small */
-    uint64_t counted_ns; /* the first one that counts */
-    uint64_t end_ns;     /* no request after it */
-    uint64_t check_ns;   /* the next look at deadlines */
-    uint64_t slow_ns;    /* the next slow reader's turn */
-    unsigned slow_next;
+    return epoll_ctl(load->epoll, EPOLL_CTL_MOD, fd, &event) == 0;
+}
 
-    bool counting; /* the warm-up is over; below is of its end */
-    struct rusage usage;
-    struct worker worker;
-};
+void load_count_connect(struct load *load, bool made)
+{
+    load->failed_connects = made ? 0 : load->failed_connects + 1;
+    if (load->failed_connects == FAILED_CONNECTS_MAX)
+        load->hopeless = true;
+}
 
-static void die(const char *what)
+uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+_Noreturn void die(const char *what)
 {
     fprintf(stderr, "segzstd_load: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-static void look_at_worker(struct worker *worker, int pid)
-{
-    char what[64];
-
-    if (pid != 0 && !worker_look(worker, pid)) {
-        snprintf(what, sizeof(what), "process %d", pid);
-        die(what);
-    }
-}
-
-/* Woken by an answer, we run at once: what a busy server keeps us from is no
- * part of its latency. */
-static void become_realtime(void)
-{
-    struct sched_param param = {.sched_priority = 1};
-
-    if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) != 0)
-        die("--realtime, for which one must be root");
-}
-
-static void start_counting(struct run *run)
-{
-    run->counting = true;
-    look_at_worker(&run->worker, run->load.args->pid);
-    getrusage(RUSAGE_SELF, &run->usage);
-}
-
-static void end_streams(struct run *run)
-{
-    for (int i = 0; i < STREAMS; i++)
-        run->streams[i].ended = true;
-}
-
-/* One slow reader after the other, each once in the period. */
-static void step_slow(struct run *run, uint64_t now)
-{
-    struct stream *stream = &run->streams[SLOW];
-    const struct stream_args *args = stream->args;
-    size_t n = (size_t)(args->read_rate * SLOW_PERIOD_NS / 1e9) + 1;
-
-    while (run->slow_ns <= now) {
-        conn_step(&run->load, &stream->conns[run->slow_next], n);
-        run->slow_next = (run->slow_next + 1) % args->connections;
-        run->slow_ns += SLOW_PERIOD_NS / args->connections;
-    }
-}
-
-/* Everything whose time has come. Returns the time of what comes next. */
-static uint64_t do_due(struct run *run)
-{
-    uint64_t now = now_ns();
-    uint64_t next;
-
-    if (!run->counting && now >= run->counted_ns) {
-        start_counting(run);
-        now = now_ns();
-    }
-    if (now >= run->end_ns)
-        end_streams(run);
-    if (run->streams[SMALL].conns != NULL)
-        stream_dispatch(&run->load, &run->streams[SMALL], now);
-    if (run->streams[LARGE].conns != NULL && now >= run->start_ns)
-        stream_dispatch(&run->load, &run->streams[LARGE], now);
-    if (run->streams[SLOW].conns != NULL)
-        step_slow(run, now);
-    if (now >= run->check_ns) {
-        run->check_ns = now + CHECK_PERIOD_NS;
-        for (int i = SMALL; i <= LARGE; i++) {
-            if (run->streams[i].conns != NULL)
-                stream_check_timeouts(&run->load, &run->streams[i], now);
-        }
-    }
-
-    next = run->check_ns;
-    if (now < run->start_ns && run->start_ns < next)
-        next = run->start_ns;
-    if (!run->counting && run->counted_ns < next)
-        next = run->counted_ns;
-    if (run->streams[SLOW].conns != NULL && run->slow_ns < next)
-        next = run->slow_ns;
-    for (int i = SMALL; i <= LARGE; i++) {
-        if (run->streams[i].conns != NULL &&
-            stream_next_due(&run->streams[i]) < next)
-            next = stream_next_due(&run->streams[i]);
-    }
-    return next;
-}
-
-static bool is_over(const struct run *run)
-{
-    bool busy = false;
-    bool more = false;
-
-    for (int i = SMALL; i <= LARGE; i++) {
-        const struct stream *stream = &run->streams[i];
-        if (stream->conns == NULL)
-            continue;
-        busy |= stream_is_busy(stream);
-        more |= !stream_is_spent(stream);
-    }
-    if (run->load.hopeless)
-        return true;
-    if (now_ns() >= run->end_ns)
-        return !busy ||
-               now_ns() >=
-                   run->end_ns + (uint64_t)(run->load.args->timeout_s * 1e9);
-    return !busy && !more && run->streams[SLOW].conns == NULL;
-}
-
-static void wait_for_events(struct run *run, uint64_t next)
-{
-    struct epoll_event events[64];
-    struct itimerspec at = {{0}, {0}};
-    uint64_t ticks;
-    int n;
-
-    at.it_value.tv_sec = (time_t)(next / 1000000000u);
-    at.it_value.tv_nsec = (long)(next % 1000000000u);
-    if (timerfd_settime(run->timer, TFD_TIMER_ABSTIME, &at, NULL) != 0)
-        die("timer");
-    n = epoll_wait(run->load.epoll, events, 64, -1);
-    if (n < 0 && errno != EINTR)
-        die("epoll");
-
-    /* The answers to small requests first: their times must not include our
-     * reading of large ones. */
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < n; i++) {
-            struct conn *conn = events[i].data.ptr;
-            if (conn == NULL) {
-                if (pass == 0 && read(run->timer, &ticks, sizeof(ticks)) < 0 &&
-                    errno != EAGAIN)
-                    die("timer");
-            } else if ((conn->stream == &run->streams[SMALL]) == (pass == 0)) {
-                conn_event(&run->load, conn);
-            }
-        }
-    }
-}
-
-/* NULL if no file is wanted. */
-static FILE *create(const char *path)
-{
-    FILE *file = NULL;
-
-    if (path != NULL && (file = fopen(path, "w")) == NULL)
-        die(path);
-    return file;
-}
-
-static void finish(FILE *file, const char *path)
-{
-    if (file != NULL && fclose(file) != 0)
-        die(path);
-}
-
-/* Small requests begin earlier than the others by so much that each of their
- * connections has been used once: a server that accepts one connection in each
- * turn of its loop would otherwise be measured by that. At most 1 s. */
-static uint64_t lead_ns(const struct args *args)
-{
-    const struct stream_args *small = &args->streams[SMALL];
-    double seconds = small->connections / small->rate;
-
-    if (small->path == NULL)
-        return 0;
-    return (uint64_t)(1e9 * (seconds < 1 ? seconds : 1));
-}
-
-static void set_up(struct run *run, const struct args *args)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-
-    memset(run, 0, sizeof(*run));
-    if (args->realtime)
-        become_realtime();
-    run->load.args = args;
-    run->load.buf_size = BUF_SIZE;
-    run->load.buf = malloc(BUF_SIZE);
-    run->load.epoll = epoll_create1(EPOLL_CLOEXEC);
-    run->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (run->load.buf == NULL || run->load.epoll < 0 || run->timer < 0 ||
-        epoll_ctl(run->load.epoll, EPOLL_CTL_ADD, run->timer, &event) != 0)
-        die("start");
-    run->json = create(args->json);
-    run->load.samples = create(args->samples);
-    if (run->load.samples != NULL) {
-        fputs("stream,due_us,first_byte_us,last_byte_us,body_bytes\n",
-              run->load.samples);
-    }
-    look_at_worker(&run->worker, args->pid); /* or say at once that it cannot */
-
-    for (int i = 0; i < STREAMS; i++)
-        stream_init(&run->streams[i], args, &args->streams[i]);
-    run->streams[SMALL].epoch_ns = now_ns();
-    run->start_ns = run->streams[SMALL].epoch_ns + lead_ns(args);
-    run->streams[SMALL].lead_count =
-        (uint64_t)((double)lead_ns(args) / 1e9 * args->streams[SMALL].rate);
-    run->counted_ns = run->start_ns + (uint64_t)(args->warmup_s * 1e9);
-    run->end_ns = run->counted_ns + (uint64_t)(args->seconds * 1e9);
-    run->slow_ns = run->start_ns;
-    run->streams[LARGE].epoch_ns = run->start_ns;
-    run->streams[SLOW].epoch_ns = run->start_ns;
-    for (int i = 0; i < STREAMS; i++)
-        run->streams[i].counted_ns = run->counted_ns;
-}
-
-static double seconds_of(struct timeval after, struct timeval before)
-{
-    return (double)(after.tv_sec - before.tv_sec) +
-           (double)(after.tv_usec - before.tv_usec) / 1e6;
-}
-
-/* Ends the counting and reports. True if no request failed. */
-static bool report(struct run *run)
-{
-    struct results results = {.args = run->load.args, .streams = run->streams};
-    uint64_t now = now_ns(), end = 0;
-    struct worker worker;
-    struct rusage usage;
-    bool right = run->counting;
-
-    getrusage(RUSAGE_SELF, &usage);
-    if (run->load.args->pid != 0) {
-        look_at_worker(&worker, run->load.args->pid);
-        worker_subtract(&worker, &run->worker);
-        results.worker = &worker;
-    }
-    for (int i = 0; i < STREAMS; i++) {
-        struct stream *stream = &run->streams[i];
-        if (stream->conns == NULL)
-            continue;
-        if (stream->args->read_rate == 0) {
-            stream_give_up(stream, now);
-            right = right && stream->done > 0;
-        }
-        right = right && stream->failed == 0 && stream->unfinished == 0;
-        if (stream->last_done_ns > end)
-            end = stream->last_done_ns;
-    }
-    if (end < run->counted_ns || run->streams[SLOW].conns != NULL)
-        end = now;
-    if (end > run->counted_ns)
-        results.seconds = (double)(end - run->counted_ns) / 1e9;
-    results.generator_user_s = seconds_of(usage.ru_utime, run->usage.ru_utime);
-    results.generator_system_s =
-        seconds_of(usage.ru_stime, run->usage.ru_stime);
-    report_text(stdout, &results);
-    if (run->json != NULL)
-        report_json(run->json, &results);
-    if (run->load.hopeless)
-        fputs("segzstd_load: given up, no connection is accepted\n", stderr);
-    else if (!run->counting)
-        fputs("segzstd_load: all was over during the warm-up\n", stderr);
-    return right;
-}
-
-int main(int argc, char **argv)
-{
-    static struct run run; /* with its tables of threads, some 40 KiB */
-    struct args args;
-    bool help, right;
-
-    if (!args_parse(&args, argc, argv, &help))
-        return 2;
-    if (help)
-        return 0;
-    set_up(&run, &args);
-    while (!is_over(&run))
-        wait_for_events(&run, do_due(&run));
-    right = report(&run);
-
-    for (int i = 0; i < STREAMS; i++)
-        stream_free(&run.streams[i]);
-    finish(run.json, args.json);
-    finish(run.load.samples, args.samples);
-    close(run.timer);
-    close(run.load.epoll);
-    free(run.load.buf);
-    return right ? 0 : 1;
 }

@@ -48,17 +48,17 @@ static void text_stream(FILE *out, const struct results *results,
     fprintf(out, "%" PRIu64 " answered, %.1f/s, ", stream->done,
             per_second(results, stream));
     fprintf(out, "%" PRIu64 " failed, %" PRIu64 " without an answer\n",
-            stream->failed, stream->unfinished);
+            stream->faults.total, stream->unfinished);
     if (args->read_rate > 0)
         fprintf(out, "  %" PRIu64 " begun, %" PRIu64 " bytes received\n",
                 stream->begun, stream->received_bytes);
     for (int i = 0; i < FAULTS; i++) {
-        if (stream->faults[i] > 0)
+        if (stream->faults.counts[i] > 0)
             fprintf(out, "  failed, %s: %" PRIu64 "\n",
-                    fault_name((enum fault)i), stream->faults[i]);
+                    fault_name((enum fault)i), stream->faults.counts[i]);
     }
-    if (stream->first_fault[0] != '\0')
-        fprintf(out, "  the first: %s\n", stream->first_fault);
+    if (stream->faults.first[0] != '\0')
+        fprintf(out, "  the first: %s\n", stream->faults.first);
     if (stream->done > 0 && stream->min_body == stream->max_body)
         fprintf(out, "  body of %" PRIu64 " bytes\n", stream->min_body);
     else if (stream->done > 0)
@@ -157,12 +157,12 @@ static void json_stream(FILE *out, const struct results *results,
     fprintf(out, ",\n    \"read_rate\": %.6g", args->read_rate);
     fprintf(out, ",\n    \"answered\": %" PRIu64, stream->done);
     fprintf(out, ",\n    \"per_second\": %.6f", per_second(results, stream));
-    fprintf(out, ",\n    \"failed\": %" PRIu64, stream->failed);
+    fprintf(out, ",\n    \"failed\": %" PRIu64, stream->faults.total);
     for (int i = 0; i < FAULTS; i++)
         fprintf(out, ",\n    \"failed_%s\": %" PRIu64,
-                fault_name((enum fault)i), stream->faults[i]);
+                fault_name((enum fault)i), stream->faults.counts[i]);
     fprintf(out, ",\n    \"first_failure\": ");
-    json_string(out, stream->first_fault);
+    json_string(out, stream->faults.first);
     fprintf(out, ",\n    \"unanswered\": %" PRIu64, stream->unfinished);
     fprintf(out, ",\n    \"most_waiting\": %" PRIu64, stream->most_waiting);
     fprintf(out, ",\n    \"begun\": %" PRIu64, stream->begun);

@@ -14,38 +14,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A slow reader's buffer in the kernel: the kernel's least, about. What the
  * client does not read then waits in the server. */
 #define SLOW_RCVBUF 4096
 
-/* So many connections refused one after the other, and it makes no sense. */
-#define FAILED_CONNECTS_MAX 100
-
-const char *fault_name(enum fault fault)
-{
-    static const char *const names[FAULTS] = {
-        "connect", "closed", "http", "status", "encoding", "length", "timeout",
-    };
-
-    return names[fault];
-}
-
-uint64_t now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static void die_without_memory(void)
-{
-    fputs("segzstd_load: no memory\n", stderr);
-    exit(1);
-}
+static void conn_ready(struct load *load, struct source *source);
 
 void stream_init(struct stream *stream, const struct args *args,
                  const struct stream_args *stream_args)
@@ -61,10 +36,15 @@ void stream_init(struct stream *stream, const struct args *args,
         stream_args->path, args->host, stream_args->encoding);
     stream->conns = calloc(stream_args->connections, sizeof(*stream->conns));
     if (stream->conns == NULL)
-        die_without_memory();
+        die("connections");
     for (unsigned i = 0; i < stream_args->connections; i++) {
-        stream->conns[i].stream = stream;
-        stream->conns[i].fd = -1;
+        struct conn *conn = &stream->conns[i];
+        /* answers to small requests first: their times must not include our
+         * reading of large ones */
+        conn->source.ready = conn_ready;
+        conn->source.urgent = stream_args == &args->streams[SMALL];
+        conn->stream = stream;
+        conn->fd = -1;
     }
 }
 
@@ -122,14 +102,9 @@ __attribute__((format(printf, 3, 4))) static void fail(struct conn *conn,
     struct stream *stream = conn->stream;
     va_list list;
 
-    if (stream->first_fault[0] == '\0') {
-        va_start(list, format);
-        vsnprintf(stream->first_fault, sizeof(stream->first_fault), format,
-                  list);
-        va_end(list);
-    }
-    stream->faults[fault]++;
-    stream->failed++;
+    va_start(list, format);
+    faults_add(&stream->faults, fault, format, list);
+    va_end(list);
     conn->claimed = false;
     close_conn(conn);
 }
@@ -138,8 +113,7 @@ static void fail_connect(struct load *load, struct conn *conn, int error)
 {
     fail(conn, FAULT_CONNECT, "cannot connect to %s: %s", load->args->host,
          strerror(error));
-    if (++load->failed_connects == FAILED_CONNECTS_MAX)
-        load->hopeless = true;
+    load_count_connect(load, false);
 }
 
 static void send_request(struct conn *conn)
@@ -155,13 +129,12 @@ static void send_request(struct conn *conn)
     }
     conn->state = CONN_BUSY;
     conn->first_ns = 0;
-    http_start(&conn->response);
+    http_start(&conn->response, conn->head);
 }
 
 static void start_connect(struct load *load, struct conn *conn)
 {
     bool slow = conn->stream->args->read_rate > 0;
-    struct epoll_event event = {.events = EPOLLOUT, .data.ptr = conn};
     int one = 1, size = SLOW_RCVBUF;
 
     conn->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -179,27 +152,26 @@ static void start_connect(struct load *load, struct conn *conn)
         return;
     }
     conn->state = CONN_CONNECTING;
-    if (!slow && epoll_ctl(load->epoll, EPOLL_CTL_ADD, conn->fd, &event) != 0)
+    if (!slow && !source_add(load, &conn->source, conn->fd, EPOLLOUT))
         fail_connect(load, conn, errno);
 }
 
 /* The socket has become writable, or broke. */
 static void end_connect(struct load *load, struct conn *conn)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
     socklen_t len = sizeof(int);
     int error = 0;
 
     if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
         error = errno;
     if (error == 0 && conn->stream->args->read_rate == 0 &&
-        epoll_ctl(load->epoll, EPOLL_CTL_MOD, conn->fd, &event) != 0)
+        !source_change(load, &conn->source, conn->fd, EPOLLIN))
         error = errno;
     if (error != 0) {
         fail_connect(load, conn, error);
         return;
     }
-    load->failed_connects = 0;
+    load_count_connect(load, true);
     conn->state = CONN_IDLE;
     send_request(conn);
 }
@@ -395,8 +367,10 @@ static void read_some(struct load *load, struct conn *conn, size_t max)
     }
 }
 
-void conn_event(struct load *load, struct conn *conn)
+static void conn_ready(struct load *load, struct source *source)
 {
+    struct conn *conn = (struct conn *)source;
+
     if (conn->state == CONN_CONNECTING)
         end_connect(load, conn);
     else if (conn->fd >= 0)

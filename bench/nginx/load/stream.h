@@ -7,25 +7,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "args.h"
+#include "faults.h"
 #include "http.h"
+#include "load.h"
 #include "samples.h"
-
-/* Why a request failed. */
-enum fault {
-    FAULT_CONNECT,  /* no connection to be had */
-    FAULT_CLOSED,   /* ended or broke before the answer did */
-    FAULT_HTTP,     /* not HTTP/1.1, or not framed as it should be */
-    FAULT_STATUS,   /* not 200 */
-    FAULT_ENCODING, /* another Content-Encoding than was asked for */
-    FAULT_LENGTH,   /* another Content-Length than the answers before */
-    FAULT_TIMEOUT,
-    FAULTS
-};
-
-const char *fault_name(enum fault fault);
 
 enum conn_state {
     CONN_NONE, /* no socket */
@@ -35,6 +22,7 @@ enum conn_state {
 };
 
 struct conn {
+    struct source source;
     struct stream *stream;
     int fd;
     enum conn_state state;
@@ -45,6 +33,7 @@ struct conn {
     uint64_t free_ns;    /* when the answer before it had ended */
     uint64_t first_ns;   /* its body's first byte; 0: not yet */
     struct http_response response;
+    char head[HTTP_HEAD_MAX];
 };
 
 struct stream {
@@ -63,10 +52,8 @@ struct stream {
 
     uint64_t begun; /* answers whose body has begun, of all */
     uint64_t done;  /* answered and right, of the counted */
-    uint64_t failed;
-    uint64_t faults[FAULTS];
-    char first_fault[160]; /* in words; empty: none */
-    uint64_t unfinished;   /* at the end of all, still without an answer */
+    struct faults faults;
+    uint64_t unfinished; /* at the end of all, still without an answer */
     uint64_t last_done_ns;
     uint64_t most_waiting;   /* due and not sent, at most */
     uint64_t body_bytes;     /* of these */
@@ -79,17 +66,6 @@ struct stream {
                            slowness */
 };
 
-/* What all streams share. */
-struct load {
-    const struct args *args;
-    int epoll;
-    FILE *samples; /* NULL: not written */
-    char *buf;     /* what was just read */
-    size_t buf_size;
-    unsigned failed_connects; /* one after the other */
-    bool hopeless;            /* the server cannot be reached any more */
-};
-
 void stream_init(struct stream *stream, const struct args *args,
                  const struct stream_args *stream_args);
 void stream_free(struct stream *stream);
@@ -99,9 +75,6 @@ uint64_t stream_next_due(const struct stream *stream);
 
 /* Sends what is due, as far as there are connections. */
 void stream_dispatch(struct load *load, struct stream *stream, uint64_t now);
-
-/* An event on a connection. */
-void conn_event(struct load *load, struct conn *conn);
 
 /* Of a slow reader: connects, asks, or reads up to n bytes, whichever is its
  * next step. */
@@ -119,7 +92,5 @@ bool stream_is_busy(const struct stream *stream);
 
 /* Counts what has no answer, with the time that it has waited. */
 void stream_give_up(struct stream *stream, uint64_t now);
-
-uint64_t now_ns(void);
 
 #endif /* LOAD_STREAM_H */
