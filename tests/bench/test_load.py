@@ -51,6 +51,14 @@ def chunked(*chunks, headers=(), end=b"0\r\n\r\n"):
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body + end
 
 
+def hgrm_rows(path):
+    """Value, part of all, and count up to it, of each line."""
+    with open(path) as f:
+        lines = [line.split() for line in f if not line.startswith("#")]
+    return [(float(line[0]), float(line[1]), int(line[2]))
+            for line in lines if line and line[0][0].isdigit()]
+
+
 class Server:
     """respond(number, path, server) gives the bytes of an answer, or None to
     close the connection; `number` counts requests from 0."""
@@ -359,10 +367,60 @@ class LoadTest(unittest.TestCase):
                        for row in self.rows("large"))
         self.assertEqual(len(times), 250)
         last = report["large"]["last_byte_ms"]
+        # an HdrHistogram has three significant digits
+        part = 1e-3 if report["percentiles"] == "hdrhistogram" else 0
         for name, rank in (("p50", 125), ("p90", 225), ("p99", 248),
                            ("p99.9", 250), ("max", 250)):
-            self.assertAlmostEqual(last[name], times[rank - 1], 5, name)
-        self.assertAlmostEqual(last["mean"], sum(times) / 250, 5)
+            self.assertAlmostEqual(last[name], times[rank - 1], msg=name,
+                                   delta=1e-5 + part * times[rank - 1])
+        mean = sum(times) / 250
+        self.assertAlmostEqual(last["mean"], mean, delta=1e-5 + part * mean)
+
+    def has_hdr(self):
+        with Server(lambda *_: answer()) as server:
+            report = self.load(server, "--large", "/", "--large-count", 1)
+        return report["percentiles"] == "hdrhistogram"
+
+    def test_hgrm__is_the_distribution_of_the_samples(self):
+        if not self.has_hdr():
+            self.skipTest("built without HdrHistogram")
+        prefix = self.json + "-h"
+        with Server(lambda *_: answer()) as server:
+            self.load(server, "--large", "/", "--large-count", 250,
+                      "--hgrm", prefix)
+        for kind, column in (("first-byte", "first_byte_us"),
+                             ("last-byte", "last_byte_us")):
+            times = sorted(float(row[column]) / 1e3
+                           for row in self.rows("large"))
+            rows = hgrm_rows("%s-large-%s.hgrm" % (prefix, kind))
+            self.assertEqual(rows[-1][2], 250)
+            for value, _, count in rows:
+                self.assertAlmostEqual(value, times[int(count) - 1],
+                                       delta=1e-3 + 1e-3 * value)
+        # all answers but the first went over a connection that was open
+        rows = hgrm_rows(prefix + "-large-sent-late.hgrm")
+        self.assertEqual(rows[-1][2], 249)
+
+    def test_hgrm__of_nothing__has_no_samples(self):
+        if not self.has_hdr():
+            self.skipTest("built without HdrHistogram")
+        prefix = self.json + "-h"
+        with Server(lambda *_: answer(status="404 No")) as server:
+            self.load(server, "--large", "/", "--large-count", 1,
+                      "--hgrm", prefix, status=1)
+        with open(prefix + "-large-last-byte.hgrm") as f:
+            self.assertIn("Total count    =            0", f.read())
+
+    def test_hgrm__that_cannot_be_written__ends_the_run(self):
+        done = self.run_client("--small", "/", "--hgrm", "/not/there",
+                               "127.0.0.1:1")
+        if self.has_hdr():
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("/not/there-small-first-byte.hgrm: No such file",
+                          done.stderr)
+        else:
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("built without HdrHistogram", done.stderr)
 
     def test_process__is_looked_at(self):
         with Server(lambda *_: answer()) as server:

@@ -24,6 +24,7 @@ enum {
     PID,
     JSON,
     SAMPLES,
+    HGRM,
     HELP
 };
 
@@ -50,6 +51,7 @@ static const struct option options[] = {
     {"pid", required_argument, NULL, PID},
     {"json", required_argument, NULL, JSON},
     {"samples", required_argument, NULL, SAMPLES},
+    {"hgrm", required_argument, NULL, HGRM},
     {"help", no_argument, NULL, HELP},
     {NULL, 0, NULL, 0},
 };
@@ -94,6 +96,8 @@ static const char help_text[] =
     "  --pid PID               report CPU and memory of this process\n"
     "  --json FILE             write the results\n"
     "  --samples FILE          write each answer's times, as CSV\n"
+    "  --hgrm PREFIX           write whole distributions in ms, as text of\n"
+    "                          HdrHistogram: PREFIX-small-last-byte.hgrm, ...\n"
     "Exit status: 0; 1 if a request failed; 2 for wrong arguments.\n";
 
 static bool complain(const char *option, const char *value, const char *wanted)
@@ -194,6 +198,17 @@ static bool parse_stream(struct stream_args *stream, int field,
     }
 }
 
+static bool check_hgrm(void)
+{
+#ifdef HAVE_HDR
+    return true;
+#else
+    fputs("segzstd_load: --hgrm: built without HdrHistogram (-DHAVE_HDR)\n",
+          stderr);
+    return false;
+#endif
+}
+
 static bool parse_option(struct args *args, int code, const char *option,
                          const char *value)
 {
@@ -223,6 +238,9 @@ static bool parse_option(struct args *args, int code, const char *option,
     case JSON:
         args->json = value;
         return true;
+    case HGRM:
+        args->hgrm = value;
+        return check_hgrm();
     default:
         args->samples = value;
         return true;

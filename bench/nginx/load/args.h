@@ -35,6 +35,8 @@ struct args {
     int pid;          /* of the worker to be looked at; 0: none */
     const char *json; /* NULL: not written */
     const char *samples;
+    const char *hgrm; /* what names of files with distributions begin with;
+                         NULL: none wanted */
 };
 
 /* Says on stderr what was wrong and returns false; *help if that was asked for

@@ -3,6 +3,7 @@
  * large responses beside them do to their latency. One thread, one epoll.
  *
  * It needs nothing but Linux and libc:  cc -O2 -o segzstd_load *.c
+ * With HdrHistogram:  cc -O2 -DHAVE_HDR -o segzstd_load *.c -lhdr_histogram
  *
  * Latencies count from the time at which a request was due, not from when it
  * could be sent: a server that stalls for a second also delays all requests of
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "args.h"
+#include "hgrm.h"
 #include "load.h"
 #include "report.h"
 #include "stream.h"
@@ -47,6 +49,7 @@ struct run {
     struct stream streams[STREAMS];
     struct timer timer;
     FILE *json;          /* NULL: not written */
+    struct hgrm hgrm;    /* files for distributions */
     uint64_t start_ns;   /* the first request that is not small */
     uint64_t counted_ns; /* the first one that counts */
     uint64_t end_ns;     /* no request after it */
@@ -230,6 +233,23 @@ static uint64_t lead_ns(const struct args *args)
     return (uint64_t)(1e9 * (seconds < 1 ? seconds : 1));
 }
 
+static void add_distributions(struct run *run)
+{
+    const char *prefix = run->load.args->hgrm;
+
+    for (int i = 0; i < STREAMS && prefix != NULL; i++) {
+        struct stream *stream = &run->streams[i];
+        if (stream->conns == NULL)
+            continue;
+        hgrm_add(&run->hgrm, prefix, stream->args->name, "first-byte",
+                 &stream->first);
+        hgrm_add(&run->hgrm, prefix, stream->args->name, "last-byte",
+                 &stream->last);
+        hgrm_add(&run->hgrm, prefix, stream->args->name, "sent-late",
+                 &stream->lag);
+    }
+}
+
 static void set_up(struct run *run, const struct args *args)
 {
     memset(run, 0, sizeof(*run));
@@ -255,6 +275,7 @@ static void set_up(struct run *run, const struct args *args)
 
     for (int i = 0; i < STREAMS; i++)
         stream_init(&run->streams[i], args, &args->streams[i]);
+    add_distributions(run);
     run->streams[SMALL].epoch_ns = now_ns();
     run->start_ns = run->streams[SMALL].epoch_ns + lead_ns(args);
     run->streams[SMALL].lead_count =
@@ -332,6 +353,7 @@ int main(int argc, char **argv)
     while (!is_over(&run))
         wait_for_events(&run, do_due(&run));
     right = report(&run);
+    hgrm_write(&run.hgrm);
 
     for (int i = 0; i < STREAMS; i++)
         stream_free(&run.streams[i]);

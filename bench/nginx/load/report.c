@@ -215,6 +215,7 @@ void report_json(FILE *out, const struct results *results)
     fprintf(out, "{\n  \"server\": ");
     json_string(out, results->args->host);
     fprintf(out, ",\n  \"seconds\": %.6f", results->seconds);
+    fprintf(out, ",\n  \"percentiles\": \"%s\"", samples_method);
     fprintf(out,
             ",\n  \"generator\": {\"user_s\": %.6f, \"system_s\": %.6f, "
             "\"cpu_share\": %.6f, \"realtime\": %s}",

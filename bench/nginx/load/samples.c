@@ -1,11 +1,14 @@
 /*
- * samples.c - see samples.h.
+ * samples.c - see samples.h. A growing list of all samples.
  */
 #include "samples.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#ifndef HAVE_HDR
+
+#  include <stdlib.h>
+#  include <string.h>
+
+const char samples_method[] = "exact";
 
 void samples_add(struct samples *samples, uint64_t value)
 {
@@ -63,3 +66,5 @@ struct summary samples_summary(struct samples *samples)
     summary.max = samples->values[samples->count - 1];
     return summary;
 }
+
+#endif /* !HAVE_HDR */
