@@ -356,3 +356,16 @@ int responses_main(int argc, char **argv)
 {
     return run_table(&engines_of_responses, argc, argv);
 }
+
+int machine_main(int argc, char **argv)
+{
+    struct machine machine;
+
+    if (argc != 1) {
+        fprintf(stderr, "%s: takes no argument\n", argv[0]);
+        return 2;
+    }
+    machine_look(&machine);
+    report_print_machine(stdout, &machine);
+    return 0;
+}

@@ -10,5 +10,6 @@ int bench_main(int argc, char **argv);
 int responses_main(int argc, char **argv);
 int small_main(int argc, char **argv);
 int streams_main(int argc, char **argv);
+int machine_main(int argc, char **argv);
 
 #endif /* BENCH_COMMANDS_H */

@@ -18,6 +18,7 @@ static const struct command {
      small_main},
     {"streams", "memory of many open streams that are flushed in turn",
      streams_main},
+    {"machine", "what the other parts say of where they ran", machine_main},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

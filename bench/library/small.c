@@ -18,6 +18,7 @@
 #include "commands.h"
 #include "drive.h"
 #include "file.h"
+#include "machine.h"
 #include "measure.h"
 #include "options.h"
 #include "report.h"
@@ -36,6 +37,7 @@ struct small {
     const char *only; /* "zstd" or "segzstd"; NULL: both, timed */
     size_t count;     /* for only */
     const char *json; /* file to write, or NULL */
+    struct machine machine;
 
     struct sink sink;
     ZSTD_CCtx *cctx;
@@ -153,11 +155,12 @@ static void print_result(const struct small *self,
                          const struct small_result *result)
 {
     printf("%s, %zu bytes, level %d: libzstd %.0f ns (+-%.0f%%), segzstd "
-           "%.0f ns (+-%.0f%%), beyond %.0f ns; %zu and %zu bytes\n",
+           "%.0f ns (+-%.0f%%), beyond %.0f ns; %zu and %zu bytes; %s\n",
            self->file.name, self->file.len, result->level,
            result->zstd_ns.median, 100 * spread_part(&result->zstd_ns),
            result->segzstd_ns.median, 100 * spread_part(&result->segzstd_ns),
-           result->difference_ns, result->zstd_size, result->segzstd_size);
+           result->difference_ns, result->zstd_size, result->segzstd_size,
+           self->machine.zstd_file);
 }
 
 static void write_json(FILE *out, const struct small *self,
@@ -167,8 +170,10 @@ static void write_json(FILE *out, const struct small *self,
     write_json_string(out, self->file.name);
     fprintf(out, ",\"bytes\":%zu,\"level\":%d,\"zstd_ns\":%.1f", self->file.len,
             result->level, result->zstd_ns.median);
-    fprintf(out, ",\"segzstd_ns\":%.1f,\"beyond_ns\":%.1f}\n",
+    fprintf(out, ",\"segzstd_ns\":%.1f,\"beyond_ns\":%.1f,\"zstd_file\":",
             result->segzstd_ns.median, result->difference_ns);
+    write_json_string(out, self->machine.zstd_file);
+    fputs("}\n", out);
 }
 
 static bool run_timed(struct small *self)
@@ -268,6 +273,7 @@ static bool open_small(struct small *self, const char *path)
 
     if (!file_load(&self->file, path))
         return false;
+    machine_look(&self->machine);
     cache_options.workers = 1;
     self->options.size = self->file.len;
     self->options.size_is_certain = 1;

@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "drive.h"
 #include "file.h"
+#include "machine.h"
 #include "measure.h"
 #include "options.h"
 #include "report.h"
@@ -39,6 +40,7 @@ struct streams {
     unsigned long level;
     bool rest;        /* say so after each flush */
     const char *json; /* file to write, or NULL */
+    struct machine machine;
 
     segzstd_cache *cache;
     segzstd_stream **open;
@@ -179,8 +181,11 @@ static void write_json(FILE *out, const struct streams *self,
             (unsigned long long)stats->bytes_peak,
             (unsigned long long)(measure_rss_peak() - self->rss_before),
             stats->encoders_peak);
-    fprintf(out, ",\"wall_ns_per_flush\":%.1f,\"cpu_ns_per_flush\":%.1f}\n",
+    fprintf(out, ",\"wall_ns_per_flush\":%.1f,\"cpu_ns_per_flush\":%.1f",
             self->spent.wall_ns / flushes, self->spent.cpu_ns / flushes);
+    fputs(",\"zstd_file\":", out);
+    write_json_string(out, self->machine.zstd_file);
+    fputs("}\n", out);
 }
 
 static void print(const struct streams *self, const segzstd_cache_stats *stats)
@@ -202,6 +207,7 @@ static void print(const struct streams *self, const segzstd_cache_stats *stats)
     printf("encoders                   %llu hits, %llu misses, %llu steals\n",
            (unsigned long long)stats->hits, (unsigned long long)stats->misses,
            (unsigned long long)stats->steals);
+    printf("libzstd                    %s\n", self->machine.zstd_file);
 }
 
 /* Before the verification, which needs memory of its own. */
@@ -319,6 +325,7 @@ static bool prepare(struct streams *self, const char *path)
     self->open = calloc(self->count, sizeof(segzstd_stream *));
     if (self->open == NULL || !make_sinks(self))
         return false;
+    machine_look(&self->machine);
     self->rss_before = measure_rss();
     return open_streams(self);
 }
