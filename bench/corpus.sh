@@ -103,6 +103,64 @@ random_bytes() {
     echo "$folder/$1"
 }
 
+# records_json FILE SHA256 COUNT: a list as an API answers with, whose numbers
+# come from a generator that is the same everywhere (Park and Miller's, all
+# its products are exact in a double).
+records_json() {
+    if [ ! -e "$folder/$1" ]; then
+        awk -v count="$3" '
+            function rnd(n) {
+                seed = (seed * 16807) % 2147483647
+                return seed % n
+            }
+            function word(list) { return list[1 + rnd(list[0])] }
+            function words(n, text) {
+                while (n-- > 0)
+                    text = text (text == "" ? "" : " ") word(noun)
+                return text
+            }
+            function fill(list, text, n) {
+                n = split(text, list, " ")
+                list[0] = n
+            }
+            BEGIN {
+                seed = 20000101
+                fill(first, "Ada Ben Chen Dana Emil Fatima Goran Hana Ivan" \
+                    " Jana Karim Lena Mia Nils Olga Pavel Rosa Sven Tara Uma")
+                fill(last, "Abel Berg Costa Diaz Evans Fischer Garcia Horn" \
+                    " Ito Jensen Khan Lopez Meyer Novak Okafor Patel Rossi")
+                fill(noun, "order draft stock route price client review note" \
+                    " batch label parcel refund credit supply region device" \
+                    " signal record window anchor market planet garden river")
+                fill(state, "open paid shipped returned cancelled")
+                fill(city, "Berlin Lagos Lima Osaka Paris Quito Riga Turin")
+                printf "{\"total\":%d,\"items\":[", count
+                for (i = 1; i <= count; i++) {
+                    a = word(first); b = word(last)
+                    printf "%s{\"id\":%d,\"uuid\":\"%06x-%04x-%04x\",", \
+                        (i > 1 ? "," : ""), 100000 + i, rnd(16777216), \
+                        rnd(65536), rnd(65536)
+                    printf "\"name\":\"%s %s\",\"email\":" \
+                        "\"%s.%s%d@example.com\",", a, b, tolower(a), \
+                        tolower(b), rnd(1000)
+                    printf "\"state\":\"%s\",\"city\":\"%s\"," \
+                        "\"created\":\"2026-%02d-%02dT%02d:%02d:%02dZ\",", \
+                        word(state), word(city), 1 + rnd(12), 1 + rnd(28), \
+                        rnd(24), rnd(60), rnd(60)
+                    printf "\"amount\":%d.%02d,\"active\":%s,\"tags\":" \
+                        "[\"%s\",\"%s\"],\"text\":\"%s\"}", rnd(5000), \
+                        rnd(100), (rnd(2) ? "true" : "false"), word(noun), \
+                        word(noun), words(6 + rnd(10))
+                }
+                print "]}"
+            }' >"$tmp/$1"
+        check "$tmp/$1" "$2"
+        mv "$tmp/$1" "$folder/$1"
+    fi
+    check "$folder/$1" "$2"
+    echo "$folder/$1"
+}
+
 mkdir -p "$folder"
 tmp=$(mktemp -d "$folder/tmp.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
@@ -119,6 +177,8 @@ random_bytes random.bin \
 from_npm react-dom.js \
     f9044a5e9c39db8bb1a204dff924e526ec0a621e695bb69de1035811be8709e4 \
     react-dom@18.3.1 package/umd/react-dom.development.js
+records_json data.json \
+    b3947c94296d52c23461ecadc29941244bea27d280d93f1ca7bf3fb2377fd8d5 4000
 from_npm emoji.json \
     b5b8a0bc61c9e2b27b26e876f816bd37893556876848f503b71db5ecb62741b0 \
     emoji-datasource@15.1.2 package/emoji_pretty.json
