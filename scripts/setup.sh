@@ -9,7 +9,8 @@ packages_of() {
     case $1 in
     build) echo gcc libc6-dev cmake ninja-build pkg-config libzstd-dev ;;
     test) echo g++ clang llvm clang-format libcmocka-dev valgrind zstd curl \
-        libevent-dev libmicrohttpd-dev python3 python3-zstandard ;;
+        libevent-dev libmicrohttpd-dev python3 python3-zstandard gnuplot-nox \
+        fonts-dejavu-core ;;
     demo) echo zstd ;;
     bench) echo make valgrind && { command -v npm >/dev/null || echo npm; } ;;
     coverage) echo lcov ;;

@@ -20,7 +20,7 @@ FONT = 'DejaVu Sans'
 SIZES = {'svg': (15, 19, 0.75), 'png': (12, 15, 1.0)}
 
 # Ticks of a log scale in each decade, for less than this from end to end.
-STEPS = ((2.5, (1, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2, 3, 5, 6, 7, 8, 9)),
+STEPS = ((2.5, (1, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2, 3, 4, 5, 6, 7, 8, 9)),
          (8, (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)),
          (800, (1, 2, 5)), (float('inf'), (1,)))
 
@@ -224,7 +224,8 @@ def script(figure, terminal, path):
     lines = blocks(figure) + [
         f'set terminal {terminal} size {width},{height} noenhanced rounded '
         f'font {quoted(f"{FONT},{text}")} background rgb "white"',
-        f'set output {quoted(path)}', f'set pointsize {marker}', 'set encoding utf8', 'unset key',
+        f'set output {quoted(path)}', f'set pointsize {marker}',
+        'set encoding utf8', 'unset key',
         'set border 3 lc rgb "#404040"',
         'set grid lc rgb "#c4c4c4" lw 1 dt (2,3)', 'set multiplot',
         f'set label 1 {quoted(figure.title)} at screen {20 / width:.6f},'

@@ -92,7 +92,7 @@ def by_level(results, run, metric, file, peers, value):
         for place, level in enumerate(results.values(run, metric, 'level')):
             y = value(run, metric, peer, level=level, file=file,
                       clients=clients_of(results, run, metric))
-            if y:
+            if y and y > 0:
                 points.append((place, y))
         if points:
             lines.append(series_of(results, peer, points))
@@ -152,12 +152,13 @@ def memory(results):
             points = [(n, results.median('slow', metric, peer, level=level,
                                          file=file, clients=n))
                       for n in clients]
-            points = [(n, mib) for n, mib in points if mib]
+            points = [(n, mib) for n, mib in points if mib and mib > 0]
             if points:
                 lines.append(series_of(results, peer, points))
         panels.append(Panel('' if level is None else f'level {level}', lines))
     return Figure('memory', 'Memory of the worker: lower is better',
-                  'all clients read slowly, each with a response in flight'
+                  'beyond that of an idle worker; all clients read slowly, '
+                  'each with a response in flight'
                   + (f' ({file})' if file else ''),
                   Axis('clients', True, [(n, n) for n in clients],
                        (min(clients) / 1.4, max(clients) * 1.4)),
@@ -177,7 +178,7 @@ def speed_up(results, name, run, metric, what, inverse):
             for file in files:
                 ratio = results.ratio(run, metric, peer, level=level,
                                       file=file, clients=clients)
-                if ratio:
+                if ratio and ratio > 0:
                     points.append((results.bytes_of(file),
                                    1 / ratio if inverse else ratio))
             if points:

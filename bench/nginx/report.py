@@ -32,7 +32,7 @@ PLOTS_OF = {
 DOCS_METRICS = {
     'open': ('p99_ms',), 'saturated': ('p99_ms',),
     'closed': ('responses_per_s', 'cpu_ms', 'peak_rss_mib'),
-    'loop': ('cpu_ms',), 'one': ('first_byte_ms', 'last_byte_ms'),
+    'loop': ('loop_cpu_ms',), 'one': ('first_byte_ms', 'last_byte_ms'),
     'slow': ('memory_mib',), 'events': ('memory_mib', 'cpu_us_per_event'),
 }
 DOCS_PLOTS = {
@@ -67,7 +67,8 @@ def left_out(results):
     elif results.base != report_data.BASES[0]:
         notes.append(f'Ratios are to "{results.label(results.base)}", as '
                      f'{report_data.BASES[0]} was not measured.')
-    return notes
+    return notes + [f'Skipped: {why}' for why in
+                    results.checks.get('skipped') or []]
 
 
 def images(names, drawn, kind, folder='plots'):

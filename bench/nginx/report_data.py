@@ -23,15 +23,23 @@ METRICS = {
     'p999_ms': Metric('Small requests, p99.9', 'ms', 'lower'),
     'max_ms': Metric('Small requests, slowest', 'ms', 'lower'),
     'large_p50_ms': Metric('Large responses, median', 'ms', 'lower'),
+    'large_p99_ms': Metric('Large responses, p99', 'ms', 'lower'),
+    'large_p999_ms': Metric('Large responses, p99.9', 'ms', 'lower'),
+    'large_max_ms': Metric('Large responses, slowest', 'ms', 'lower'),
     'responses_per_s': Metric('Responses per second', '1/s', 'higher'),
     'cpu_ms': Metric('CPU per response', 'ms', 'lower'),
     'cpu_user_ms': Metric('CPU per response, user', 'ms', 'lower'),
     'cpu_system_ms': Metric('CPU per response, system', 'ms', 'lower'),
     'peak_rss_mib': Metric('Peak memory', 'MiB', 'lower'),
+    'loop_cpu_ms': Metric("CPU per response, event loop's thread", 'ms',
+                          'lower'),
     'minor_faults': Metric('Page faults per response', '', 'lower'),
+    'major_faults': Metric('Page faults that read a disk, per response', '',
+                           'lower'),
     'first_byte_ms': Metric('Time to first byte', 'ms', 'lower'),
     'last_byte_ms': Metric('Time to last byte', 'ms', 'lower'),
-    'memory_mib': Metric('Memory', 'MiB', 'lower'),
+    'memory_mib': Metric('Memory beyond that of an idle worker', 'MiB',
+                         'lower'),
     'cpu_us_per_event': Metric('CPU per event', 'us', 'lower'),
     'late_p99_ms': Metric('Small requests sent late by the client, p99',
                           'ms', ''),
@@ -51,7 +59,7 @@ class Results:
         self.labels = {p['name']: p.get('label') or p['name']
                        for p in raw.get('peers') or []}
         self.leveled = {p['name'] for p in raw.get('peers') or []
-                        if p.get('levels')}
+                        if in_order(p.get('levels') or [])}
         self.zstd = {p['name'] for p in raw.get('peers') or []
                      if p.get('zstd')}
         self._index = {}

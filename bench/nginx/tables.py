@@ -211,8 +211,6 @@ def size_cell(results, found, peer, level, file):
 def machine(results):
     rows = []
     for key, value in results.machine.items():
-        if isinstance(value, dict):
-            value = ', '.join(f'{k} {plain(v)}' for k, v in value.items())
         if value not in (None, ''):
             value = f'`{value}`' if key == 'command' else plain(value)
             rows.append([key, value])
@@ -220,7 +218,11 @@ def machine(results):
 
 
 def plain(value):
-    """Booleans as words; numbers as they are, but short."""
+    """Short numbers, words for booleans, what is in a dictionary in a row."""
+    if isinstance(value, dict):
+        return ', '.join(f'{key} ({plain(part)})' if isinstance(part, dict)
+                         else f'{key} {plain(part)}'
+                         for key, part in value.items())
     if isinstance(value, bool):
         return 'yes' if value else 'no'
     return number(value) if isinstance(value, float) else str(value)
@@ -232,6 +234,11 @@ def checks(results):
     text = (f'Responses decoded and compared: '
             f'{results.checks.get("decoded", 0)}; errors: '
             f'{results.checks.get("errors", 0)}.\n')
+    text += ''.join(f'- {message}\n'
+                    for message in results.checks.get('messages') or [])
+    if results.checks.get('overload'):
+        text += ('\nOverload, counted by our module: '
+                 + plain(results.checks['overload']) + '.\n')
     rows = results.checks.get('crosscheck') or []
     if rows:
         text += '\n' + table(
