@@ -1,4 +1,4 @@
-"""A private nginx for a measurement: its configuration, start and end."""
+"""An NGINX of its own for a run: its configuration, start and end."""
 
 import json
 import os
@@ -10,12 +10,11 @@ import subprocess
 import time
 import urllib.request
 
-# How a location answers, and under which directory name.
-OFF, LOOP, POOL, COPIED = 'off', 'loop', 'pool', 'copied'
+import peers
 
 
 class Failure(Exception):
-    """The server did something that makes the measurement worthless."""
+    """Something that makes a measurement worthless."""
 
 
 def free_port():
@@ -40,68 +39,89 @@ def children_of(pid):
     return found
 
 
-def locations(files, levels, ways):
-    """The same files plain, and at each level in each of the ways."""
-    plain = 'location /%s/ { alias %s/; zstd off; %s }\n'
-    packed = ('location /%s/%d/ { alias %s/; zstd on; zstd_comp_level %d;'
-              ' %s }\n')
-    text = plain % (OFF, files, 'sendfile on;')
-    text += plain % (COPIED, files, 'sendfile off;')
-    for level in levels:
-        if LOOP in ways:
-            text += packed % (LOOP, level, files, level,
-                              'zstd_thread_pool off;')
-        if POOL in ways:
-            text += packed % (POOL, level, files, level, '')
-    return text
+def stop(process):
+    """Ends a master process and what it has started."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        for child in children_of(process.pid):
+            os.kill(child, signal.SIGKILL)
+        process.kill()
+        process.wait()
+    process.stderr.close()
 
 
-class Nginx:
-    """One worker with the module; to be used in a with statement."""
-
-    def __init__(self, module, files, levels, ways, listen=''):
-        self.module = module
-        self.files = files
-        self.levels = levels
-        self.ways = ways
-        self.listen = listen
-
-    def config(self):
-        """As an operator would have it, but for paths and port."""
-        user = 'user root;' if os.geteuid() == 0 else ''
-        paths = ''.join(
-            f'{name}_temp_path {self.folder}/{name};\n' for name in
-            ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'))
-        return f'''
-load_module {self.module};
+CONFIG = '''{load}
 {user}
 worker_processes 1;
+worker_rlimit_nofile {files_open};
 daemon off;
-pid {self.folder}/pid;
-error_log {self.folder}/error.log warn;
-events {{ worker_connections 4096; }}
+pid {folder}/pid;
+error_log {folder}/error.log warn;
+events {{ worker_connections {connections}; }}
 http {{
 {paths}
 access_log off;
 sendfile on;
 tcp_nopush on;
 keepalive_requests 1000000;
-zstd_types *;
-zstd_min_length 0;
+default_type text/plain;
 server {{
-listen 127.0.0.1:{self.port} {self.listen};
-location = /zstd_status {{ zstd_status; }}
-{locations(self.files, self.levels, self.ways)}
+listen 127.0.0.1:{port} backlog=4096 {listen};
+location /plain/ {{ alias {files}/; }}
+location /packed/ {{ alias {files}/; {directives} }}
+location /events/ {{ proxy_pass http://127.0.0.1:{origin};
+proxy_http_version 1.1; proxy_set_header Connection "";
+proxy_buffering off; proxy_read_timeout 600; {directives} }}
+{status}
 }}
 }}
 '''
 
+
+class Nginx:
+    """One worker that answers as one peer does; for a with statement.
+
+    /plain/FILE is never compressed, /packed/FILE as the peer does it, and what
+    is below /events/ comes from the server on port `origin`.
+    """
+
+    def __init__(self, setup, peer, level, listen='', connections=4096):
+        self.modules = setup.modules
+        self.files = setup.files
+        self.folder = pathlib.Path(setup.folder) / 'nginx'
+        self.peer = peer
+        self.level = level
+        self.listen = listen
+        self.connections = connections
+        self.port = free_port()
+        self.origin = free_port()
+        self.address = f'127.0.0.1:{self.port}'
+
+    @property
+    def ours(self):
+        return self.peer.module == peers.OURS
+
+    def config(self):
+        """The same for all, but for module and directives of the peer."""
+        return CONFIG.format(
+            load=(f'load_module {self.modules[self.peer.module]};'
+                  if self.peer.module else ''),
+            user='user root;' if os.geteuid() == 0 else '',
+            paths='\n'.join(
+                f'{name}_temp_path {self.folder}/{name};' for name in
+                ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi')),
+            directives=self.peer.location(self.level),
+            status=('location = /zstd_status { zstd_status; }'
+                    if self.ours else ''),
+            files_open=2 * self.connections, connections=self.connections,
+            folder=self.folder, port=self.port, listen=self.listen,
+            files=self.files, origin=self.origin)
+
     def __enter__(self):
-        self.folder = pathlib.Path(os.environ['LOAD_TMP']) / 'nginx'
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        self.port = free_port()
-        self.address = f'127.0.0.1:{self.port}'
         conf = self.folder / 'nginx.conf'
         conf.write_text(self.config())
         self.process = subprocess.Popen(
@@ -110,8 +130,7 @@ location = /zstd_status {{ zstd_status; }}
         try:
             self.worker = self.wait_for_worker()
         except BaseException:
-            self.process.kill()
-            self.process.wait()
+            stop(self.process)
             raise
         return self
 
@@ -144,28 +163,28 @@ location = /zstd_status {{ zstd_status; }}
             raise Failure('the worker of nginx has ended or was replaced')
 
     def status(self):
-        """What the module counts."""
+        """What our module counts."""
         url = f'http://{self.address}/zstd_status'
         with urllib.request.urlopen(url, timeout=10) as answer:
             return json.load(answer)
 
+    def resident_mib(self):
+        """What the worker has in memory now."""
+        with open(f'/proc/{self.worker}/status') as lines:
+            for line in lines:
+                if line.startswith('VmRSS:'):
+                    return int(line.split()[1]) / 1024
+        raise Failure('the worker has no VmRSS')
+
     def library(self):
-        """The libzstd that the worker has mapped."""
+        """The libzstd that the worker has mapped, as the kernel names it."""
         with open(f'/proc/{self.worker}/maps') as maps:
             found = {line.split()[-1] for line in maps if 'libzstd' in line}
-        return ', '.join(sorted(found)) or 'none'
+        return ', '.join(sorted(found))
 
     def __exit__(self, kind, value, trace):
         try:
             if kind is None:
                 self.check()
         finally:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                for child in children_of(self.process.pid):
-                    os.kill(child, signal.SIGKILL)
-                self.process.kill()
-                self.process.wait()
-            self.process.stderr.close()
+            stop(self.process)

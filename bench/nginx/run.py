@@ -1,0 +1,292 @@
+"""Measures NGINX with several ways to compress; run by run.sh.
+
+Each run is an nginx of its own with one peer, at one level. A round has all of
+them, in an order that is shuffled anew.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import shlex
+import sys
+import tempfile
+import time
+
+import decode
+import goals
+import peers
+import plan
+import results
+from client import Client
+from runs import Runs, Skipped
+from server import Failure, Nginx
+
+SHOWN = ('p99_ms', 'max_ms', 'responses_per_s', 'cpu_ms', 'loop_cpu_ms',
+         'peak_rss_mib', 'first_byte_ms', 'last_byte_ms', 'memory_mib',
+         'cpu_us_per_event')
+
+
+class Setup:
+    """Where everything is."""
+
+    def __init__(self, args, folder):
+        self.folder = pathlib.Path(folder)
+        self.files = pathlib.Path(args.corpus)
+        self.results = pathlib.Path(args.results)
+        self.hdr = args.hdr
+        system = pathlib.Path(args.system_modules)
+        self.modules = {
+            peers.OURS: pathlib.Path(args.module),
+            peers.PACKAGED: system / 'ngx_http_zstd_filter_module.so',
+            peers.BROTLI: system / 'ngx_http_brotli_filter_module.so'}
+
+    def known(self, wanted):
+        """The peers that can be measured here."""
+        return {name: peer for name, peer in peers.ALL.items()
+                if (not wanted or name in wanted)
+                and (not peer.module or self.modules[peer.module].exists())}
+
+
+class Bench:
+    """A whole measurement, and what came of it so far."""
+
+    def __init__(self, args, setup):
+        self.args = args
+        self.setup = setup
+        self.cpus = len(os.sched_getaffinity(0))
+        self.known = setup.known(args.peers)
+        self.jobs = plan.jobs(args, self.known, self.cpus)
+        self.client = Client(args.load, setup.folder)
+        self.begun = time.monotonic()
+        self.values = {}      # numbers by job, then by metric
+        self.sizes = []
+        self.times = {}
+        self.errors = []
+        self.skipped = {}
+        self.libraries = {}
+        self.module = ''
+        self.rounds = 0
+        self.runs = Runs(setup, self.client, 1 if args.quick else 2,
+                         self.times)
+
+    def minutes(self):
+        return (time.monotonic() - self.begun) / 60
+
+    def say(self, text):
+        print(f'[{self.minutes():5.1f} min] {text}', flush=True)
+
+    def note(self, what, error):
+        """An error does not end the other runs, but it is not forgotten."""
+        self.errors.append(f'{what}: {error}')
+        self.say(f'ERROR {self.errors[-1]}')
+
+    # Before the rounds
+
+    def decode_all(self):
+        """Every combination, decoded and compared."""
+        self.say('decoding what each peer sends, and comparing it')
+        wanted = {(job.peer, job.level if self.known[job.peer].zstd else None,
+                   job.file or plan.MIDDLE) for job in self.jobs}
+        wanted |= {('pool', job.level, plan.MIDDLE) for job in self.jobs
+                   if job.level is not None and 'pool' in self.known}
+        for peer, level in sorted({key[:2] for key in wanted}, key=str):
+            self.decode_peer(peer, level, sorted(
+                key[2] for key in wanted if key[:2] == (peer, level)))
+        self.say(f'{len(self.sizes)} of {len(wanted)} came back the same')
+
+    def decode_peer(self, name, level, files):
+        with Nginx(self.setup, self.known[name], level) as nginx:
+            for file in files:
+                size, self.times[name, level, file] = decode.check(nginx, file)
+                self.sizes.append({'peer': name, 'level': level, 'file': file,
+                                   'bytes': size, 'sha256_same': True})
+            self.libraries[name] = nginx.library()
+            if nginx.ours:
+                self.module = nginx.status()['version']
+
+    def set_rates(self):
+        levels = sorted({job.level for job in self.jobs
+                         if job.run in plan.RATED})
+        if not levels:
+            return
+        base = 'packaged' if 'packaged' in self.known else 'loop'
+        self.say(f'what {base} and the pool sustain')
+        self.runs.set_rates(levels, base, 2 * self.cpus)
+        for (run, level), rate in sorted(self.runs.rates.items()):
+            self.say(f'  {run}, level {level}: {rate:.1f} large responses/s')
+
+    # Rounds
+
+    def round(self, number):
+        order = [job for job in self.jobs if job not in self.skipped]
+        random.Random(number).shuffle(order)
+        for count, job in enumerate(order, 1):
+            if self.minutes() > self.args.minutes:
+                left = len(order) - count + 1
+                self.note('time', f'{left} runs of round {number} left out')
+                break
+            self.run_one(job, f'round {number}, {count}/{len(order)} '
+                              f'{describe(job)}: ')
+
+    def run_one(self, job, text):
+        try:
+            numbers = self.runs(job)
+        except Skipped as why:
+            self.skipped[job] = str(why)
+            self.say(f'{text}left out, {why}')
+        except Failure as error:
+            self.note(describe(job), error)
+        else:
+            self.add(job, numbers)
+            self.say(text + show(numbers))
+
+    def add(self, job, numbers):
+        metrics = self.values.setdefault(job, {})
+        for name, value in numbers.items():
+            metrics.setdefault(name, []).append(value)
+
+    def all_rounds(self):
+        """As many as are wanted, if there is time."""
+        longest = 0
+        for number in range(1, self.args.rounds + 1):
+            if self.minutes() + longest > self.args.minutes:
+                self.say(f'no time for round {number} within '
+                         f'{self.args.minutes:g} minutes')
+                break
+            before = self.minutes()
+            self.round(number)
+            longest = max(longest, self.minutes() - before)
+            self.rounds = number
+            self.write()
+
+    # Results
+
+    def machine(self):
+        return {
+            **results.machine(self.module, self.libraries.get('pool', '')),
+            'minutes': round(self.minutes(), 1), 'rounds': self.rounds,
+            'quick': self.args.quick, 'command': self.args.command,
+            'generator': {'realtime': self.client.realtime,
+                          'busiest_by_run': self.client.busiest}}
+
+    def write(self):
+        files = sorted({size['file'] for size in self.sizes})
+        rows = results.rows_of(self.values)
+        files = results.describe_files(self.setup.files, files)
+        self.goals = goals.judge_all(rows, self.sizes, files, self.cpus)
+        results.write(self.setup.results, {
+            'machine': self.machine(),
+            'peers': results.describe_peers(self.known, self.libraries),
+            'files': sorted(files, key=lambda file: file['bytes']),
+            'sizes': self.sizes, 'rows': rows,
+            'hdr': results.curves_of(self.runs.curves), 'goals': self.goals,
+            'checks': {'decoded': len(self.sizes),
+                       'errors': len(self.errors), 'messages': self.errors,
+                       'skipped': [f'{describe(job)}: {why}' for job, why in
+                                   self.skipped.items()],
+                       'overload': self.runs.overload,
+                       'crosscheck': []}})
+
+    def summary(self):
+        for what in dict.fromkeys(goal['what'] for goal in self.goals):
+            mine = [goal for goal in self.goals if goal['what'] == what]
+            self.say(f'{what}: {sum(goal["met"] for goal in mine)} of '
+                     f'{len(mine)} goals met')
+            for goal in mine:
+                if not goal['met']:
+                    self.say(f'  {goal["where"]}: {goal["value"]:.2f}, not '
+                             f'{goal["goal"]}')
+        self.say(f'{self.rounds} rounds, {len(self.errors)} errors')
+
+
+def describe(job):
+    parts = [job.run, job.peer]
+    if job.level is not None:
+        parts.append(f'level {job.level}')
+    if job.file:
+        parts.append(job.file)
+    if job.phase is not None:
+        parts.append(f'{job.phase} at once')
+    if job.clients is not None:
+        parts.append(f'{job.clients} clients')
+    return ', '.join(parts)
+
+
+def show(numbers):
+    found = [f'{name} {numbers[name]:.4g}' for name in SHOWN
+             if name in numbers]
+    return ', '.join(found)
+
+
+def parse_args():
+    def words(known):
+        def split(text):
+            found = text.split(',')
+            for word in found:
+                if word not in known:
+                    raise argparse.ArgumentTypeError(
+                        f'"{word}" is none of {", ".join(known)}')
+            return found
+        return split
+
+    def numbers(text):
+        return [int(part) for part in text.split(',')]
+    parser = argparse.ArgumentParser(
+        prog='run.py', description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_places(parser)
+    parser.add_argument('--quick', action='store_true',
+                        help='two levels, fewer files and peers, one round')
+    parser.add_argument('--runs', type=words(plan.RUNS), default=plan.RUNS,
+                        help=f'of {",".join(plan.RUNS)}')
+    parser.add_argument('--peers', type=words(peers.ALL),
+                        help=f'of {",".join(peers.ALL)}; each in all runs')
+    parser.add_argument('--levels', type=numbers, help='as in 3,9')
+    parser.add_argument('--files', type=words(plan.FILES),
+                        help=f'of {",".join(plan.FILES)}')
+    parser.add_argument('--rounds', type=int,
+                        help='3, or 1 with --quick; fewer if there is no time')
+    parser.add_argument('--minutes', type=float,
+                        help='no run begins later, and no further round that '
+                        'would end later (56, or 3.3 with --quick)')
+    args = parser.parse_args()
+    args.rounds = args.rounds or (1 if args.quick else 3)
+    args.minutes = args.minutes or (3.3 if args.quick else 56)
+    return args
+
+
+def add_places(parser):
+    for name, about in (
+            ('module', 'our ngx_http_zstd_filter_module.so'),
+            ('system-modules', 'the folder of packaged modules'),
+            ('corpus', 'the folder that corpus.sh filled'),
+            ('load', 'segzstd_load'), ('results', 'folder for the results')):
+        parser.add_argument(f'--{name}', required=True, help=about)
+    parser.add_argument('--command', default=shlex.join(sys.argv),
+                        help='what was typed, for the results')
+    parser.add_argument('--hdr', action='store_true',
+                        help='the client has HdrHistogram')
+
+
+def main():
+    args = parse_args()
+    with tempfile.TemporaryDirectory(prefix='segzstd-bench-') as folder:
+        bench = Bench(args, Setup(args, folder))
+        (bench.setup.results / 'samples').mkdir(parents=True, exist_ok=True)
+        missing = [name for name in args.peers or peers.ALL
+                   if name not in bench.known]
+        if missing:
+            bench.say(f'not installed: {", ".join(missing)}')
+        bench.decode_all()
+        bench.set_rates()
+        bench.all_rounds()
+        bench.summary()
+        sys.exit(1 if bench.errors else 0)
+
+
+if __name__ == '__main__':
+    try:
+        main()
+    except Failure as error:
+        sys.exit(f'run: {error}')
