@@ -20,7 +20,7 @@ import unittest
 
 LIMIT = 60  # seconds after which the client counts as hanging
 
-program = os.path.abspath(sys.argv.pop(1))
+program = os.path.realpath(sys.argv.pop(1))
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
@@ -127,6 +127,112 @@ class Server:
         self.listener.close()
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+class Proxy:
+    """Hands requests of event streams on to the client's own origin, and its
+    responses back, through relay(proxy, number, conn, origin)."""
+
+    def __init__(self, relay):
+        self.relay = relay
+        self.lock = threading.Condition()
+        self.streams = 0
+        self.beginning = 0
+        self.most_beginning = 0
+        self.bodies = {}  # by stream, what the origin wrote
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.origin_port = free_port()
+        threading.Thread(target=Server.accept, args=(self,),
+                         daemon=True).start()
+
+    def serve(self, conn):
+        with conn:
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                data = conn.recv(65536)
+                if not data:
+                    return
+                head += data
+            with self.lock:
+                number = self.streams
+                self.streams += 1
+                self.beginning += 1
+                self.most_beginning = max(self.most_beginning, self.beginning)
+                self.lock.notify_all()
+            try:
+                self.relay(self, number, conn, head)
+            except OSError:
+                pass
+
+    def begun(self):
+        with self.lock:
+            self.beginning -= 1
+
+    def ask(self, head):
+        """A connection to the origin that has got this request."""
+        origin = socket.create_connection(("127.0.0.1", self.origin_port))
+        origin.sendall(head)
+        return origin
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
+def pieces_of(origin):
+    while data := origin.recv(65536):
+        yield data
+
+
+def relay_raw(proxy, _number, conn, head):
+    """As it is, chunks and all."""
+    with proxy.ask(head) as origin:
+        for number, data in enumerate(pieces_of(origin)):
+            if number == 0:
+                proxy.begun()
+            conn.sendall(data)
+
+
+def chunk(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+class Recoder:
+    """Asks the origin by HTTP/1.0, whose response then ends with the
+    connection, and makes chunks of it, under a head of its own."""
+
+    def __init__(self, coding=None, start=b"", change=None):
+        self.coding = coding
+        self.start = start  # before the first event
+        self.change = change or (lambda number, data, proxy: data)
+
+    def __call__(self, proxy, number, conn, head):
+        with proxy.ask(head.replace(b"HTTP/1.1", b"HTTP/1.0")) as origin:
+            data = b""
+            pieces = pieces_of(origin)
+            while b"\r\n\r\n" not in data:
+                data += next(pieces)
+            data = data.partition(b"\r\n\r\n")[2]
+            proxy.begun()
+            conn.sendall(chunked(self.start + data, end=b"", headers=[
+                "Content-Encoding: " + self.coding] if self.coding else []))
+            proxy.bodies[number] = data
+            for count, data in enumerate(pieces):
+                proxy.bodies[number] += data
+                data = self.change((number, count), data, proxy)
+                if data is None:
+                    return
+                if data:
+                    conn.sendall(chunk(data))
+            conn.sendall(b"0\r\n\r\n")
+
+
 class LoadTest(unittest.TestCase):
 
     def setUp(self):
@@ -140,10 +246,10 @@ class LoadTest(unittest.TestCase):
                               timeout=LIMIT, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
 
-    def load(self, server, *args, status=0):
+    def load(self, server, *args, status=0, prefix=()):
         """The client's report."""
         done = self.run_client("--json", self.json, "--samples", self.samples,
-                               *args, server.address)
+                               *args, server.address, prefix=prefix)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         with open(self.json) as f:
             return json.load(f)
@@ -330,7 +436,7 @@ class LoadTest(unittest.TestCase):
 
         def respond(*_):
             for entry in os.listdir("/proc"):
-                if entry.isdigit() and exe_of(entry) == os.path.realpath(program):
+                if entry.isdigit() and exe_of(entry) == program:
                     policies.append(os.sched_getscheduler(int(entry)))
             return answer()
 
@@ -357,6 +463,213 @@ class LoadTest(unittest.TestCase):
         # at most one read of 501 bytes in each half second begun
         self.assertLessEqual(slow["received_bytes"], 3 * 5 * 501)
         self.assertGreater(slow["received_bytes"], 3 * 501)
+
+    # Streams of events
+
+    def events(self, relay, *args, status=0, streams=10, prefix=()):
+        """The proxy, and the report of some events through it."""
+        with Proxy(relay) as proxy:
+            report = self.load(
+                proxy, "--event-streams", streams, "--event-path", "/ev",
+                "--event-origin", proxy.origin_port, "--seconds", 1, *args,
+                status=status, prefix=prefix)
+        return proxy, report["events"]
+
+    def check_complete(self, events, streams, sent, failed=0):
+        self.assertEqual(events["streams"], streams)
+        self.assertEqual(events["begun"], streams)
+        self.assertEqual(events["completed"], streams - failed)
+        self.assertEqual(events["failed"], failed, events["first_failure"])
+        self.assertEqual(events["sent"], sent)
+        self.assertEqual(events["arrived"], sent)
+        self.assertEqual(events["latency_ms"]["count"], sent)
+        self.assertEqual(events["sent_late_ms"]["count"], sent)
+
+    def test_events__chunked__all_arrive(self):
+        proxy, events = self.events(relay_raw, "--event-rate", 20)
+        self.check_complete(events, 10, 10 * 20)
+        self.assertEqual(proxy.streams, 10)
+        self.assertEqual(events["body_bytes"], 10 * 20 * 200)
+        self.assertGreater(events["wakeups"], 0)
+        self.assertGreater(events["latency_ms"]["p50"], 0)
+
+    def test_events__until_the_connection_ends__all_arrive(self):
+        proxy, events = self.events(Recoder(), "--event-rate", 20,
+                                    "--event-bytes", 1000)
+        self.check_complete(events, 10, 10 * 20)
+        self.assertEqual(events["body_bytes"], 10 * 20 * 1000)
+
+    def test_events__coded__arrive_with_the_next_bytes(self):
+        relay = Recoder("zstd", ZSTD_MAGIC + b"x")
+        proxy, events = self.events(relay, "--event-rate", 20,
+                                    "--event-encoding", "zstd")
+        self.check_complete(events, 10, 10 * 20)
+        self.assertEqual(events["encoding"], "zstd")
+        self.assertEqual(events["body_bytes"], 10 * 20 * 200)
+
+    def test_events__are_different_ones_of_their_size(self):
+        proxy, events = self.events(Recoder(), "--event-rate", 5,
+                                    "--event-bytes", 333, streams=3)
+        self.check_complete(events, 3, 3 * 5)
+        seen = set()
+        for body in proxy.bodies.values():
+            self.assertEqual(len(body), (1 + 5) * 333)
+            for i in range(0, len(body), 333):
+                event = body[i:i + 333].decode()
+                self.assertRegex(event, r"\Aid: \d+\ndata: .*\n\n\Z")
+                data = json.loads(event.split("data: ")[1])
+                seen.add((data["stream"], data["event"]))
+        self.assertEqual(seen, {(s, n) for s in range(3) for n in range(6)})
+
+    def test_events__of_the_warm_up__are_not_counted(self):
+        proxy, events = self.events(Recoder(), "--event-rate", 20,
+                                    "--warmup", 0.5, streams=2)
+        # those that were due in the warm-up but written after it are
+        self.assertGreaterEqual(events["sent"], 2 * 20)
+        self.assertEqual(events["arrived"], events["sent"])
+        written = sum(len(body) for body in proxy.bodies.values()) // 200
+        self.assertEqual(written, 2 * (1 + 10 + 20))
+        self.assertLess(events["sent"], 2 * 30)
+
+    def test_events__that_arrive_together__are_told(self):
+        held = {}
+
+        def hold(key, data, _proxy):
+            data = held.get(key[0], b"") + data
+            pairs = len(data) // 400 * 400
+            held[key[0]] = data[pairs:]
+            return data[:pairs]
+
+        # held back, and coded so that they cannot be told apart
+        relay = Recoder("zstd", ZSTD_MAGIC + b"x", hold)
+        proxy, events = self.events(relay, "--event-rate", 20,
+                                    "--event-encoding", "zstd", streams=4)
+        self.check_complete(events, 4, 4 * 20)
+        self.assertGreaterEqual(events["arrived_together"], 4 * 10)
+
+    def test_events__begin_a_few_at_a_time(self):
+        proxy, events = self.events(relay_raw, "--event-rate", 1, streams=300)
+        self.check_complete(events, 300, 300)
+        self.assertLessEqual(proxy.most_beginning, 64)
+        self.assertEqual(proxy.streams, 300)
+
+    def test_events__need_more_files_than_there_may_be__raise_that(self):
+        prefix = ["prlimit", "--nofile=64:4096"]
+        proxy, events = self.events(relay_raw, streams=50, prefix=prefix)
+        self.check_complete(events, 50, 50)
+
+    def test_events__need_more_files_than_can_be__is_an_error(self):
+        done = self.run_client(
+            "--event-streams", 50, "--event-path", "/", "--event-origin", 1,
+            "127.0.0.1:1",
+            prefix=[*without("sys_resource"), "prlimit", "--nofile=64:64"])
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "cannot have 1[0-9][0-9] open files: "
+                                      "Operation not permitted.* is 64")
+
+    def test_events__beside_small_requests__are_both_counted(self):
+        def relay(proxy, number, conn, head):
+            if not head.startswith(b"GET /small "):
+                return relay_raw(proxy, number, conn, head)
+            conn.sendall(answer(headers=["Connection: close"]))
+
+        with Proxy(relay) as proxy:
+            report = self.load(
+                proxy, "--event-streams", 5, "--event-path", "/ev",
+                "--event-origin", proxy.origin_port, "--event-rate", 10,
+                "--small", "/small", "--small-rate", 50, "--seconds", 1)
+        self.check_complete(report["events"], 5, 50)
+        self.assertEqual(report["small"]["answered"], 50)
+
+    def check_wrong_events(self, fault, words, relay, *args, failed=10):
+        proxy, events = self.events(relay, *args, status=1)
+        self.assertEqual(events["failed"], failed)
+        self.assertEqual(events["failed_" + fault], failed,
+                         events["first_failure"])
+        self.assertIn(words, events["first_failure"])
+        return proxy, events
+
+    def test_events__that_begin_wrongly__are_named(self):
+        def refuse(_proxy, _number, conn, _head):
+            conn.sendall(answer(status="404 Not Found"))
+
+        def nameless(proxy, number, conn, head):
+            relay_raw(proxy, number, conn, head.replace(b"X-Stream", b"X-No"))
+
+        zstd = ["--event-encoding", "zstd"]
+        for fault, words, relay, *args in (
+                ("status", "status 404", refuse),
+                ("status", "status 400", nameless),
+                ("encoding", '"zstd"', Recoder("zstd")),
+                ("encoding", '""', relay_raw, *zstd),
+                ("encoding", "not begin", Recoder("zstd"), *zstd),
+                ("closed", "ended", lambda *_: None)):
+            with self.subTest(words):
+                _, events = self.check_wrong_events(fault, words, relay, *args)
+                self.assertEqual(events["completed"], 0)
+                self.assertEqual(events["sent"], 0)
+                self.assertEqual(events["refused"],
+                                 10 if relay is nameless else 0)
+
+    def test_events__that_end_early__are_told_and_the_others_go_on(self):
+        def end_third(key, data, _proxy):
+            return None if key == (3, 5) else data
+
+        _, events = self.check_wrong_events(
+            "closed", "connection ended", Recoder(change=end_third),
+            "--event-rate", 20, failed=1)
+        self.assertEqual(events["begun"], 10)
+        self.assertEqual(events["completed"], 9)
+        self.assertGreaterEqual(events["arrived"], 9 * 20 + 5)
+        self.assertLess(events["arrived"], events["sent"])
+        # with what was waited for in vain
+        self.assertEqual(events["latency_ms"]["count"], events["sent"])
+
+    def test_events__whose_response_ends_early__are_told(self):
+        def relay(proxy, _number, conn, head):
+            with proxy.ask(head) as origin:
+                conn.sendall(origin.recv(65536) + b"0\r\n\r\n")
+                conn.recv(1)
+
+        _, events = self.check_wrong_events("closed", "not by the origin",
+                                            relay)
+        self.assertEqual(events["completed"], 0)
+
+    def test_events__that_do_not_arrive__time_out(self):
+        proxy, events = self.check_wrong_events(
+            "timeout", "an event did not arrive",
+            Recoder(change=lambda *_: b""), "--event-rate", 5,
+            "--timeout", 0.2)
+        self.assertEqual(events["begun"], 10)
+        self.assertEqual(events["arrived"], 0)
+        self.assertGreater(events["sent"], 0)
+        self.assertGreaterEqual(events["latency_ms"]["max"], 200)
+
+    def test_events__with_bytes_too_many__are_wrong(self):
+        def add(key, data, _proxy):
+            return data + b"x" if key == (2, 0) else data
+
+        self.check_wrong_events("length", "2201 bytes of 2200",
+                                Recoder(change=add), "--event-rate", 10,
+                                failed=1)
+
+    def test_events__of_no_server__end_the_run(self):
+        server, origin = free_port(), free_port()
+        done = self.run_client("--event-streams", 200, "--event-path", "/",
+                               "--event-origin", origin,
+                               "127.0.0.1:%d" % server)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Connection refused", done.stdout)
+        self.assertIn("no connection is accepted", done.stderr)
+
+    def test_origin__whose_port_is_taken__is_an_error(self):
+        with Server(lambda *_: answer()) as server:
+            port = server.address.split(":")[1]
+            done = self.run_client("--event-streams", 1, "--event-path", "/",
+                                   "--event-origin", port, server.address)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--event-origin: 127.0.0.1:%s: Address already" % port,
+                      done.stderr)
 
     # What is reported
 
@@ -485,6 +798,16 @@ class LoadTest(unittest.TestCase):
                   "--large-connections", "2", here], "more than"),
                 (["--small", "/", "--small-encoding", "Zstd", here], "Zstd"),
                 (["--small", "/", "--pid", "0", here], 'pid: "0"'),
+                (["--event-rate", "2", here], "--event-rate needs --event-st"),
+                (["--event-streams", "2", here], "needs --event-path PATH"),
+                (["--event-streams", "2", "--event-path", "/", here],
+                 "needs --event-origin PORT"),
+                (["--event-streams", "0", here], 'event-streams: "0"'),
+                (["--event-path", "ev", here], 'event-path: "ev"'),
+                (["--event-origin", "70000", here], 'event-origin: "70000"'),
+                (["--event-rate", "-1", here], 'event-rate: "-1"'),
+                (["--event-bytes", "12", here], 'event-bytes: "12"'),
+                (["--event-encoding", "", here], 'event-encoding: ""'),
                 (["--small", "/", "--bogus", here], "--bogus")):
             with self.subTest(args):
                 done = self.run_client(*args)

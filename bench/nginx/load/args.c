@@ -5,6 +5,8 @@
 
 #include "args.h"
 
+#include "event.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
@@ -25,7 +27,13 @@ enum {
     JSON,
     SAMPLES,
     HGRM,
-    HELP
+    HELP,
+    EVENTS, /* and all after it are of event streams */
+    EVENT_PATH,
+    EVENT_ENCODING,
+    EVENT_ORIGIN,
+    EVENT_RATE,
+    EVENT_BYTES
 };
 
 static const struct option options[] = {
@@ -44,6 +52,12 @@ static const struct option options[] = {
     {"slow-encoding", required_argument, NULL, SLOW *FIELDS + ENCODING},
     {"slow-rate", required_argument, NULL, SLOW *FIELDS + READ_RATE},
     {"slow-connections", required_argument, NULL, SLOW *FIELDS + CONNECTIONS},
+    {"event-streams", required_argument, NULL, EVENTS},
+    {"event-path", required_argument, NULL, EVENT_PATH},
+    {"event-encoding", required_argument, NULL, EVENT_ENCODING},
+    {"event-origin", required_argument, NULL, EVENT_ORIGIN},
+    {"event-rate", required_argument, NULL, EVENT_RATE},
+    {"event-bytes", required_argument, NULL, EVENT_BYTES},
     {"warmup", required_argument, NULL, WARMUP},
     {"seconds", required_argument, NULL, SECONDS},
     {"timeout", required_argument, NULL, TIMEOUT},
@@ -81,6 +95,14 @@ static const char help_text[] =
     "  --slow-rate B           bytes per second that each of them reads "
     "(4096)\n"
     "  --slow-connections N    (512)\n"
+    "Streams of events that stay open, of which we are the origin, too:\n"
+    "  --event-streams N       open so many; all else begins when they are\n"
+    "  --event-path PATH       what they ask for; the server has to hand it "
+    "on\n"
+    "  --event-origin PORT     to 127.0.0.1:PORT, with its request headers\n"
+    "  --event-rate R          events per second and stream (1)\n"
+    "  --event-bytes B         of each event (200)\n"
+    "  --event-encoding CODING (identity)\n"
     "Of small and large requests:\n"
     "  --*-encoding CODING     ask for it and expect it (identity); small,\n"
     "                          large and slow ones\n"
@@ -153,6 +175,25 @@ static bool read_server(struct args *args, char *text)
     return true;
 }
 
+static bool read_path(const char *option, const char *value, const char **path)
+{
+    *path = value;
+    return (value[0] == '/' && strpbrk(value, " \r\n") == NULL &&
+            strlen(value) < 1024) ||
+           complain(option, value,
+                    "a path that begins with / and has no "
+                    "spaces");
+}
+
+static bool read_coding(const char *option, const char *value,
+                        const char **coding)
+{
+    *coding = value;
+    return (value[0] != '\0' && strlen(value) < 16 &&
+            strspn(value, "abcdefghijklmnopqrstuvwxyz-") == strlen(value)) ||
+           complain(option, value, "a content coding, as zstd or identity");
+}
+
 static bool parse_stream(struct stream_args *stream, int field,
                          const char *option, const char *value)
 {
@@ -160,22 +201,9 @@ static bool parse_stream(struct stream_args *stream, int field,
 
     switch (field) {
     case PATH:
-        stream->path = value;
-        return value[0] == '/' && strpbrk(value, " \r\n") == NULL &&
-                       strlen(value) < 1024
-                   ? true
-                   : complain(option, value,
-                              "a path that begins with / and "
-                              "has no spaces");
+        return read_path(option, value, &stream->path);
     case ENCODING:
-        stream->encoding = value;
-        return value[0] != '\0' && strlen(value) < 16 &&
-                       strspn(value, "abcdefghijklmnopqrstuvwxyz-") ==
-                           strlen(value)
-                   ? true
-                   : complain(option, value,
-                              "a content coding, as zstd or "
-                              "identity");
+        return read_coding(option, value, &stream->encoding);
     case RATE:
         return read_double(value, 0.01, 1e6, &stream->rate) ||
                complain(option, value, "a number from 0.01 to 1000000");
@@ -198,6 +226,37 @@ static bool parse_stream(struct stream_args *stream, int field,
     }
 }
 
+static bool parse_events(struct event_args *events, int code,
+                         const char *option, const char *value)
+{
+    uint64_t number = 0;
+
+    switch (code) {
+    case EVENTS:
+        if (!read_whole(value, 1, 50000, &number))
+            return complain(option, value, "a number from 1 to 50000");
+        events->streams = (unsigned)number;
+        return true;
+    case EVENT_PATH:
+        return read_path(option, value, &events->path);
+    case EVENT_ENCODING:
+        return read_coding(option, value, &events->encoding);
+    case EVENT_ORIGIN:
+        if (!read_whole(value, 1, 65535, &number))
+            return complain(option, value, "a port from 1 to 65535");
+        events->origin_port = (unsigned)number;
+        return true;
+    case EVENT_RATE:
+        return read_double(value, 0.001, 10000, &events->rate) ||
+               complain(option, value, "a number from 0.001 to 10000");
+    default:
+        if (!read_whole(value, EVENT_MIN, EVENT_MAX, &number))
+            return complain(option, value, "a number from 128 to 65536");
+        events->bytes = (unsigned)number;
+        return true;
+    }
+}
+
 static bool check_hgrm(void)
 {
 #ifdef HAVE_HDR
@@ -217,6 +276,8 @@ static bool parse_option(struct args *args, int code, const char *option,
     if (code < STREAMS * FIELDS)
         return parse_stream(&args->streams[code / FIELDS], code % FIELDS,
                             option, value);
+    if (code >= EVENTS)
+        return parse_events(&args->events, code, option, value);
     switch (code) {
     case WARMUP:
         return read_double(value, 0, 3600, &args->warmup_s) ||
@@ -247,10 +308,27 @@ static bool parse_option(struct args *args, int code, const char *option,
     }
 }
 
+/* given: an option of event streams; NULL: there is none. */
+static bool check_events(const struct event_args *events, const char *given)
+{
+    if (given == NULL)
+        return true;
+    if (events->streams == 0) {
+        fprintf(stderr, "segzstd_load: --%s needs --event-streams N\n", given);
+        return false;
+    }
+    if (events->path == NULL || events->origin_port == 0) {
+        fprintf(stderr, "segzstd_load: --event-streams needs --event-%s\n",
+                events->path == NULL ? "path PATH" : "origin PORT");
+        return false;
+    }
+    return true;
+}
+
 /* What was asked for together must make sense together. */
 static bool check_streams(const struct args *args, const char *const *given)
 {
-    unsigned wanted = 0;
+    unsigned wanted = args->events.streams > 0;
 
     for (int i = 0; i < STREAMS; i++) {
         const struct stream_args *stream = &args->streams[i];
@@ -263,7 +341,7 @@ static bool check_streams(const struct args *args, const char *const *given)
     }
     if (wanted == 0) {
         fputs("segzstd_load: nothing to send, give --small, --large or --slow "
-              "a path\n",
+              "a path, or --event-streams\n",
               stderr);
         return false;
     }
@@ -290,6 +368,9 @@ static void set_defaults(struct args *args)
     memset(args, 0, sizeof(*args));
     args->seconds = 10;
     args->timeout_s = 30;
+    args->events.encoding = "identity";
+    args->events.rate = 1;
+    args->events.bytes = 200;
     for (int i = 0; i < STREAMS; i++) {
         args->streams[i] = defaults[i];
         args->streams[i].encoding = "identity";
@@ -300,6 +381,7 @@ static void set_defaults(struct args *args)
 bool args_parse(struct args *args, int argc, char **argv, bool *help)
 {
     const char *given[STREAMS] = {NULL};
+    const char *event_given = NULL;
     int code, index;
 
     *help = false;
@@ -314,6 +396,8 @@ bool args_parse(struct args *args, int argc, char **argv, bool *help)
         }
         if (code < STREAMS * FIELDS)
             given[code / FIELDS] = options[index].name;
+        else if (code >= EVENTS)
+            event_given = options[index].name;
         if (!parse_option(args, code, options[index].name, optarg))
             return false;
     }
@@ -324,5 +408,6 @@ bool args_parse(struct args *args, int argc, char **argv, bool *help)
     }
     if (args->streams[LARGE].connections == 0)
         args->streams[LARGE].connections = args->streams[LARGE].phase;
-    return check_streams(args, given) && read_server(args, argv[optind]);
+    return check_events(&args->events, event_given) &&
+           check_streams(args, given) && read_server(args, argv[optind]);
 }

@@ -24,10 +24,21 @@ struct stream_args {
     uint64_t count; /* no more requests than these; 0: no bound */
 };
 
+/* Streams of events, which come from an origin that we are too. */
+struct event_args {
+    unsigned streams; /* 0: none wanted */
+    const char *path;
+    const char *encoding;
+    unsigned origin_port;
+    double rate;    /* events per second and stream */
+    unsigned bytes; /* of each event */
+};
+
 struct args {
     struct sockaddr_in server;
     const char *host; /* as written, for the Host header */
     struct stream_args streams[STREAMS];
+    struct event_args events;
     double warmup_s; /* at first, not counted */
     double seconds;
     double timeout_s; /* of each answer */

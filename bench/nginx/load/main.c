@@ -1,6 +1,7 @@
 /*
  * main.c - an HTTP/1.1 load client: small requests at a constant rate, and what
- * large responses beside them do to their latency. One thread, one epoll.
+ * large responses beside them do to their latency; slow readers; streams of
+ * events. One thread, one epoll.
  *
  * It needs nothing but Linux and libc:  cc -O2 -o segzstd_load *.c
  * With HdrHistogram:  cc -O2 -DHAVE_HDR -o segzstd_load *.c -lhdr_histogram
@@ -22,7 +23,9 @@
 #include <unistd.h>
 
 #include "args.h"
+#include "events.h"
 #include "hgrm.h"
+#include "limit.h"
 #include "load.h"
 #include "report.h"
 #include "stream.h"
@@ -47,6 +50,7 @@ struct timer {
 struct run {
     struct load load;
     struct stream streams[STREAMS];
+    struct events events;
     struct timer timer;
     FILE *json;          /* NULL: not written */
     struct hgrm hgrm;    /* files for distributions */
@@ -57,9 +61,13 @@ struct run {
     uint64_t slow_ns;    /* the next slow reader's turn */
     unsigned slow_next;
 
-    bool counting; /* the warm-up is over; below is of its end */
+    struct worker first_look; /* at the worker, before all */
+    bool counting;            /* the warm-up is over; below is of its end */
     struct rusage usage;
     struct worker worker;
+    uint64_t stopped_ns; /* when counting ended; below is of that time */
+    struct rusage usage_then;
+    struct worker worker_then;
 };
 
 static void look_at_worker(struct worker *worker, int pid)
@@ -85,8 +93,18 @@ static void become_realtime(void)
 static void start_counting(struct run *run)
 {
     run->counting = true;
+    run->events.counting = true;
     look_at_worker(&run->worker, run->load.args->pid);
     getrusage(RUSAGE_SELF, &run->usage);
+}
+
+static void stop_counting(struct run *run)
+{
+    run->stopped_ns = now_ns();
+    look_at_worker(&run->worker_then, run->load.args->pid);
+    getrusage(RUSAGE_SELF, &run->usage_then);
+    if (run->events.streams != NULL)
+        events_give_up(&run->events, run->stopped_ns);
 }
 
 static void end_streams(struct run *run)
@@ -109,6 +127,19 @@ static void step_slow(struct run *run, uint64_t now)
     }
 }
 
+static void check_timeouts(struct run *run, uint64_t now)
+{
+    if (now < run->check_ns)
+        return;
+    run->check_ns = now + CHECK_PERIOD_NS;
+    for (int i = SMALL; i <= LARGE; i++) {
+        if (run->streams[i].conns != NULL)
+            stream_check_timeouts(&run->load, &run->streams[i], now);
+    }
+    if (run->events.streams != NULL)
+        events_check_timeouts(&run->events, now);
+}
+
 /* Everything whose time has come. Returns the time of what comes next. */
 static uint64_t do_due(struct run *run)
 {
@@ -127,13 +158,9 @@ static uint64_t do_due(struct run *run)
         stream_dispatch(&run->load, &run->streams[LARGE], now);
     if (run->streams[SLOW].conns != NULL)
         step_slow(run, now);
-    if (now >= run->check_ns) {
-        run->check_ns = now + CHECK_PERIOD_NS;
-        for (int i = SMALL; i <= LARGE; i++) {
-            if (run->streams[i].conns != NULL)
-                stream_check_timeouts(&run->load, &run->streams[i], now);
-        }
-    }
+    if (run->events.streams != NULL)
+        events_dispatch(&run->events, now);
+    check_timeouts(run, now);
 
     next = run->check_ns;
     if (now < run->start_ns && run->start_ns < next)
@@ -142,6 +169,8 @@ static uint64_t do_due(struct run *run)
         next = run->counted_ns;
     if (run->streams[SLOW].conns != NULL && run->slow_ns < next)
         next = run->slow_ns;
+    if (events_next_due(&run->events) < next)
+        next = events_next_due(&run->events);
     for (int i = SMALL; i <= LARGE; i++) {
         if (run->streams[i].conns != NULL &&
             stream_next_due(&run->streams[i]) < next)
@@ -152,8 +181,8 @@ static uint64_t do_due(struct run *run)
 
 static bool is_over(const struct run *run)
 {
-    bool busy = false;
-    bool more = false;
+    bool busy = events_are_busy(&run->events);
+    bool more = run->events.open > 0;
 
     for (int i = SMALL; i <= LARGE; i++) {
         const struct stream *stream = &run->streams[i];
@@ -248,6 +277,24 @@ static void add_distributions(struct run *run)
         hgrm_add(&run->hgrm, prefix, stream->args->name, "sent-late",
                  &stream->lag);
     }
+    if (prefix != NULL && run->events.streams != NULL) {
+        hgrm_add(&run->hgrm, prefix, "event", "latency", &run->events.latency);
+        hgrm_add(&run->hgrm, prefix, "event", "sent-late", &run->events.lag);
+    }
+}
+
+/* The results, epoll, what is read of /proc, ... */
+#define OTHER_FILES 40
+
+static unsigned long files_of(const struct args *args)
+{
+    unsigned long files = OTHER_FILES + 2ul * args->events.streams;
+
+    for (int i = 0; i < STREAMS; i++) {
+        if (args->streams[i].path != NULL)
+            files += args->streams[i].connections;
+    }
+    return files;
 }
 
 static void set_up(struct run *run, const struct args *args)
@@ -255,6 +302,7 @@ static void set_up(struct run *run, const struct args *args)
     memset(run, 0, sizeof(*run));
     if (args->realtime)
         become_realtime();
+    limit_need_files(files_of(args));
     run->load.args = args;
     run->load.buf_size = BUF_SIZE;
     run->load.buf = malloc(BUF_SIZE);
@@ -271,11 +319,39 @@ static void set_up(struct run *run, const struct args *args)
         fputs("stream,due_us,first_byte_us,last_byte_us,body_bytes\n",
               run->load.samples);
     }
-    look_at_worker(&run->worker, args->pid); /* or say at once that it cannot */
+    look_at_worker(&run->first_look, args->pid);
 
     for (int i = 0; i < STREAMS; i++)
         stream_init(&run->streams[i], args, &args->streams[i]);
+    events_init(&run->events, &run->load);
     add_distributions(run);
+}
+
+/* Before all else: the streams of events are there. */
+static void open_events(struct run *run)
+{
+    uint64_t start_ns = now_ns();
+
+    while (events_open(&run->events)) {
+        check_timeouts(run, now_ns());
+        wait_for_events(run, run->check_ns);
+    }
+    run->events.open_s = (double)(now_ns() - start_ns) / 1e9;
+}
+
+/* They end as they should, which counts no more but has to be right. */
+static void end_events(struct run *run)
+{
+    while (events_end(&run->events) && !run->load.hopeless) {
+        check_timeouts(run, now_ns());
+        wait_for_events(run, run->check_ns);
+    }
+}
+
+static void start_clock(struct run *run)
+{
+    const struct args *args = run->load.args;
+
     run->streams[SMALL].epoch_ns = now_ns();
     run->start_ns = run->streams[SMALL].epoch_ns + lead_ns(args);
     run->streams[SMALL].lead_count =
@@ -285,6 +361,9 @@ static void set_up(struct run *run, const struct args *args)
     run->slow_ns = run->start_ns;
     run->streams[LARGE].epoch_ns = run->start_ns;
     run->streams[SLOW].epoch_ns = run->start_ns;
+    run->events.epoch_ns = run->start_ns;
+    run->events.end_ns = run->end_ns;
+    run->events.counted_ns = run->counted_ns;
     for (int i = 0; i < STREAMS; i++)
         run->streams[i].counted_ns = run->counted_ns;
 }
@@ -295,20 +374,27 @@ static double seconds_of(struct timeval after, struct timeval before)
            (double)(after.tv_usec - before.tv_usec) / 1e6;
 }
 
-/* Ends the counting and reports. True if no request failed. */
+static bool events_are_right(const struct events *events)
+{
+    return events->streams == NULL ||
+           (events->faults.total == 0 && events->arrived == events->sent &&
+            events->arrived > 0 && events->completed == events->args->streams);
+}
+
+/* True if no request failed. */
 static bool report(struct run *run)
 {
-    struct results results = {.args = run->load.args, .streams = run->streams};
-    uint64_t now = now_ns(), end = 0;
-    struct worker worker;
-    struct rusage usage;
-    bool right = run->counting;
+    struct results results = {.args = run->load.args,
+                              .streams = run->streams,
+                              .events = &run->events};
+    uint64_t now = run->stopped_ns, end = 0;
+    struct rusage usage = run->usage_then;
+    bool right = run->counting && events_are_right(&run->events);
 
-    getrusage(RUSAGE_SELF, &usage);
     if (run->load.args->pid != 0) {
-        look_at_worker(&worker, run->load.args->pid);
-        worker_subtract(&worker, &run->worker);
-        results.worker = &worker;
+        worker_subtract(&run->worker_then, &run->worker);
+        results.worker = &run->worker_then;
+        results.first_rss_bytes = run->first_look.rss_bytes;
     }
     for (int i = 0; i < STREAMS; i++) {
         struct stream *stream = &run->streams[i];
@@ -322,9 +408,10 @@ static bool report(struct run *run)
         if (stream->last_done_ns > end)
             end = stream->last_done_ns;
     }
-    if (end < run->counted_ns || run->streams[SLOW].conns != NULL)
+    if (end < run->counted_ns || run->streams[SLOW].conns != NULL ||
+        run->events.streams != NULL)
         end = now;
-    if (end > run->counted_ns)
+    if (run->counting && end > run->counted_ns)
         results.seconds = (double)(end - run->counted_ns) / 1e9;
     results.generator_user_s = seconds_of(usage.ru_utime, run->usage.ru_utime);
     results.generator_system_s =
@@ -350,13 +437,20 @@ int main(int argc, char **argv)
     if (help)
         return 0;
     set_up(&run, &args);
+    if (run.events.streams != NULL)
+        open_events(&run);
+    start_clock(&run);
     while (!is_over(&run))
         wait_for_events(&run, do_due(&run));
+    stop_counting(&run);
+    if (run.events.streams != NULL)
+        end_events(&run);
     right = report(&run);
     hgrm_write(&run.hgrm);
 
     for (int i = 0; i < STREAMS; i++)
         stream_free(&run.streams[i]);
+    events_free(&run.events);
     finish(run.json, args.json);
     finish(run.load.samples, args.samples);
     close(run.timer.fd);
