@@ -81,6 +81,9 @@ static const char *find_fault(const segzstd_stream_options *o)
     if (o->read_bytes != 0 &&
         !in_range(o->read_bytes, INPUT_BYTES_MIN, SIZE_MAX / 8))
         return "read_bytes";
+    if (o->extent_bytes != 0 &&
+        !in_range(o->extent_bytes, INPUT_BYTES_MIN, SIZE_MAX / 8))
+        return "extent_bytes";
     return NULL;
 }
 
@@ -102,6 +105,8 @@ static void complete(segzstd_stream_options *o)
         o->input_bytes = INPUT_BYTES_DEFAULT;
     if (o->read_bytes == 0)
         o->read_bytes = 2 * o->input_bytes;
+    if (o->extent_bytes == 0)
+        o->extent_bytes = 2 * o->input_bytes;
     o->history_bytes = size_or_none(o->history_bytes, HISTORY_BYTES_DEFAULT);
 }
 

@@ -153,23 +153,41 @@ static void append_segment(struct segzstd_stream *stream,
     stream->history = NULL;
 }
 
+/* An extent for the end of the content: as large as is wanted, or as there is
+ * memory for. */
+static struct segzstd__extent *next_extent(struct segzstd_stream *stream,
+                                           const struct segzstd__extent *source)
+{
+    uint64_t pos = stream->pos_in;
+    size_t carry = carry_bytes(stream), bytes = wanted_bytes(stream, pos);
+    struct segzstd__extent *extent =
+        new_extent(stream, source, pos, carry, bytes);
+
+    /* not with fixed segmentation, which has its grid */
+    while (extent == NULL && stream->options.segment_bytes == 0 &&
+           bytes / 4 > LEAST_EXTENT_BYTES) {
+        bytes /= 4;
+        extent =
+            new_extent(stream, source, pos, min_size(carry, bytes / 2), bytes);
+    }
+    if (extent == NULL)
+        extent = new_extent(stream, source, pos, least_carry(stream),
+                            LEAST_EXTENT_BYTES);
+    return extent;
+}
+
 /* Opens a segment on an extent of its own, at the end of the content. */
 static int open_segment(struct segzstd_stream *stream)
 {
     struct segzstd__segment *tail = segzstd__stream_tail(stream);
     struct segzstd__extent *source =
         tail != NULL ? tail->extent : stream->history;
-    uint64_t pos = stream->pos_in;
     struct segzstd__segment *segment =
-        segzstd__segment_new(stream->cache, pos, stream->overlap);
+        segzstd__segment_new(stream->cache, stream->pos_in, stream->overlap);
 
     if (segment == NULL)
         return SEGZSTD_ERR_NOMEM;
-    segment->extent = new_extent(stream, source, pos, carry_bytes(stream),
-                                 wanted_bytes(stream, pos));
-    if (segment->extent == NULL)
-        segment->extent = new_extent(stream, source, pos, least_carry(stream),
-                                     LEAST_EXTENT_BYTES);
+    segment->extent = next_extent(stream, source);
     if (segment->extent == NULL) {
         segzstd__segment_free(segment, stream->cache);
         return SEGZSTD_ERR_NOMEM;

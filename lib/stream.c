@@ -31,9 +31,10 @@ static void init_limits(struct segzstd_stream *s)
 
     s->window_log = segzstd__plan_window_log(o->level, o->window_log,
                                              SEGZSTD_SIZE_UNKNOWN, false);
-    s->max_jobs = o->max_jobs != 0 ? o->max_jobs : s->cache->workers;
+    s->max_jobs_given = o->max_jobs != 0 ? o->max_jobs : s->cache->workers;
+    s->max_jobs = s->max_jobs_given;
     s->input_max = o->input_bytes;
-    s->extent_max = 2 * o->input_bytes;
+    s->extent_max = o->extent_bytes;
     /* What a part makes is kept until all before it is done, so longer parts
      * would only stop at the bound for output, with their threads idle. */
     ahead = s->max_jobs > 1 ? s->max_jobs - 1 : 1;
@@ -260,6 +261,13 @@ void segzstd__stream_run_short(struct segzstd_stream *s,
 {
     s->is_short = true;
     segzstd__stream_drop_read(s, seg);
+}
+
+void segzstd_stream_set_max_jobs(segzstd_stream *s, unsigned max_jobs)
+{
+    s->max_jobs = s->max_jobs_given;
+    if (max_jobs != 0 && max_jobs < s->max_jobs_given)
+        s->max_jobs = max_jobs;
 }
 
 void segzstd_stream_rest(segzstd_stream *s)

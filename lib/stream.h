@@ -21,7 +21,8 @@ struct segzstd_stream {
     size_t extent_max; /* content bytes of one extent of copied input */
     size_t output_max; /* bytes that may wait to be read */
     size_t part_max;   /* content between two cuts for idle workers */
-    unsigned max_jobs;
+    unsigned max_jobs; /* out at once; may be lowered */
+    unsigned max_jobs_given;
 
     struct segzstd__link segments;   /* first content first */
     struct segzstd__extent *history; /* last bytes, where no segment has them */

@@ -225,6 +225,43 @@ static void test_max_jobs__smaller_than_workers__is_honoured(void **state)
     segzstd_cache_free(cache);
 }
 
+/* As a host does for a reader that is slow: while one job is allowed there is
+ * no cut, whatever is idle; then there are again as many as before. */
+static void test_set_max_jobs__one__makes_no_cut(void **state)
+{
+    enum { LEN = 8 * MIB };
+    segzstd_cache *cache = expect_cache(2, NULL);
+    unsigned char *content = data_new(LEN, DATA_JSON, SEED);
+    segzstd_stream_options options = level_options(5);
+    segzstd_job *job, *none;
+    struct drive d;
+
+    (void)state;
+    drive_init(&d, expect_stream(cache, &options), SEED);
+    segzstd_stream_set_max_jobs(d.stream, 1);
+    push_some(&d, content, LEN);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(segzstd_stream_poll_job(d.stream, &job), 0);
+        assert_non_null(job);
+        assert_int_equal(segzstd_stream_poll_job(d.stream, &none), 0);
+        assert_null(none);
+        assert_false(segzstd_stream_want_job(d.stream));
+        segzstd_job_run(job);
+        assert_int_equal(segzstd_job_complete(job), 0);
+    }
+    assert_int_equal(expect_stream_stats(d.stream).splits, 0);
+    segzstd_stream_set_max_jobs(d.stream, 0);
+    assert_int_equal(
+        drive_push(&d, content + d.taken, LEN - d.taken, SEGZSTD_END), 0);
+    assert_int_equal(drive_end(&d), 0);
+    expect_frame(&d, content, LEN);
+    assert_true(expect_stream_stats(d.stream).splits >= 1);
+    segzstd_stream_free(d.stream);
+    drive_free(&d);
+    free(content);
+    segzstd_cache_free(cache);
+}
+
 /* A job that was refused for busy workers is to be had again when one is
  * free, and until then it is announced. */
 static void test_want_job__refused_by_busy_workers__still_holds(void **state)
@@ -362,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_split__all_workers_idle__uses_all),
         cmocka_unit_test(test_split__little_input__never),
         cmocka_unit_test(test_max_jobs__smaller_than_workers__is_honoured),
+        cmocka_unit_test(test_set_max_jobs__one__makes_no_cut),
         cmocka_unit_test(test_want_job__refused_by_busy_workers__still_holds),
         cmocka_unit_test(test_schedule__at_random__decodes_and_is_bounded),
     };

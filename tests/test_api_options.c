@@ -75,6 +75,7 @@ static void test_stream_options__of_any_older_size__have_defaults(void **state)
         offsetof(segzstd_stream_options, no_dict_id),
         offsetof(segzstd_stream_options, user),
         offsetof(segzstd_stream_options, read_bytes),
+        offsetof(segzstd_stream_options, extent_bytes),
     };
     segzstd_cache *cache = expect_cache(2, NULL);
 
@@ -444,6 +445,9 @@ static void test_byte_options__out_of_range__are_named(void **state)
     options.read_bytes = 128 * KIB - 1;
     expect_field(&options, "read_bytes");
     options.read_bytes = 128 * KIB;
+    options.extent_bytes = 128 * KIB - 1;
+    expect_field(&options, "extent_bytes");
+    options.extent_bytes = 128 * KIB;
     options.input_bytes = 128 * KIB - 1;
     expect_field(&options, "input_bytes");
     options.input_bytes = 128 * KIB;

@@ -165,6 +165,7 @@ static void test_read_stream__zeros__are_completed(void **state)
     assert_int_equal(read.window_log, 23);
     assert_int_equal(read.input_bytes, 8 * MIB);
     assert_int_equal(read.read_bytes, 16 * MIB);
+    assert_int_equal(read.extent_bytes, 16 * MIB);
     assert_int_equal(read.history_bytes, 32 * KIB);
     /* These mean something while they are 0, and are completed later. */
     assert_int_equal(read.segment_bytes, 0);
@@ -204,6 +205,8 @@ static void test_read_stream__given_values__stay(void **state)
     given.history_bytes = 1;
     given.no_dict_id = 1;
     given.user = &user;
+    given.read_bytes = 300 * KIB;
+    given.extent_bytes = 500 * KIB;
     assert_int_equal(segzstd__options_read_stream(&read, &given, NULL), 0);
     assert_int_equal(read.level, given.level);
     assert_int_equal(read.window_log, given.window_log);
@@ -218,6 +221,8 @@ static void test_read_stream__given_values__stay(void **state)
     assert_int_equal(read.history_bytes, given.history_bytes);
     assert_int_equal(read.no_dict_id, given.no_dict_id);
     assert_ptr_equal(read.user, &user);
+    assert_int_equal(read.read_bytes, given.read_bytes);
+    assert_int_equal(read.extent_bytes, given.extent_bytes);
 }
 
 static void test_read_stream__level__is_libzstds_range(void **state)
@@ -265,6 +270,7 @@ static void test_read_stream__size_beyond_its_range__names_it(void **state)
         RANGE(segment_bytes, 64 * KIB, (size_t)1 << 30),
         RANGE(input_bytes, 128 * KIB, SIZE_MAX / 8),
         RANGE(read_bytes, 128 * KIB, SIZE_MAX / 8),
+        RANGE(extent_bytes, 128 * KIB, SIZE_MAX / 8),
         RANGE(output_bytes, 64 * KIB, SIZE_MAX / 8),
     };
 

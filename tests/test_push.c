@@ -640,7 +640,8 @@ static void test_push__byte_budget__is_used_but_for_an_eighth(void **state)
                                          SEGZSTD_CONTINUE, &taken),
                      SEGZSTD_ERR_NOMEM);
     f->taken += taken;
-    assert_true(f->cache->mem.used <= budget - budget / 8 + 8192);
+    /* an extent takes a quarter more at most, by its class of sizes */
+    assert_true(f->cache->mem.used <= budget - budget / 16);
     assert_true(taken > 200000);
     assert_int_equal(tail_of(f)->end, f->taken);
     assert_memory_equal(
