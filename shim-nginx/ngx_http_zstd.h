@@ -28,7 +28,10 @@
 #define NGX_HTTP_ZSTD_INPUT_MIN       (256 * 1024)
 #define NGX_HTTP_ZSTD_INPUT_MAX       (1024 * 1024)
 
-/* content of a file that a job holds, to this bound of the input: cuts for two
+/* and of what of it, compressed or not, one encoder may look at */
+#define NGX_HTTP_ZSTD_EXTENT_MAX      (16 * 1024 * 1024)
+
+/* content of a file that a job holds, to the bound of the input: cuts for two
  * threads are few then */
 #define NGX_HTTP_ZSTD_READ_RATIO      8
 
@@ -285,8 +288,18 @@ void ngx_http_zstd_init_event(ngx_event_t *ev, ngx_log_t *log,
 ngx_uint_t ngx_http_zstd_has_memory(ngx_http_zstd_loc_conf_t *conf,
     off_t length);
 
-/* how much input one more response may hold: a share of the memory */
-size_t ngx_http_zstd_input_bytes(void);
+/*
+ * How much input of one more response may wait, a share of the memory; and how
+ * much of its content may be held in one piece, if asked for.
+ */
+size_t ngx_http_zstd_input_bytes(size_t *extent);
+
+/*
+ * Whether responses whose clients do not read should give back what they hold
+ * of their content.  To have it again costs time and size, so not while all
+ * together hold little.
+ */
+ngx_uint_t ngx_http_zstd_is_tight(void);
 
 /* copies the cache's counters for the status, from time to time */
 void ngx_http_zstd_count_cache(void);

@@ -505,7 +505,7 @@ ngx_http_zstd_stream(ngx_http_zstd_ctx_t *ctx)
     r = ctx->request;
     conf = ctx->conf;
 
-    ctx->input_max = ngx_http_zstd_input_bytes();
+    ctx->input_max = ngx_http_zstd_input_bytes(&options.extent_bytes);
 
     options.level = (int) conf->level;
     options.window_log = (unsigned) conf->window_log;
@@ -639,7 +639,7 @@ ngx_http_zstd_drive(ngx_http_zstd_ctx_t *ctx)
 
     /* a client that does not read need not hold what can be had again */
 
-    if (ctx->busy && ctx->tasks == 0) {
+    if (ctx->busy && ctx->tasks == 0 && ngx_http_zstd_is_tight()) {
         segzstd_stream_rest(ctx->stream);
     }
 
@@ -704,7 +704,7 @@ ngx_http_zstd_has_enough(ngx_http_zstd_ctx_t *ctx)
 
     most = NGX_HTTP_ZSTD_INPUT_FIRST + NGX_HTTP_ZSTD_INPUT_RATIO * ctx->sent;
 
-    return waiting >= most || waiting >= ngx_http_zstd_input_bytes();
+    return waiting >= most || waiting >= ngx_http_zstd_input_bytes(NULL);
 }
 
 

@@ -93,6 +93,10 @@ ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx)
         return NGX_OK;
     }
 
+    /* a client that is slower than one thread gets no more of them */
+
+    segzstd_stream_set_max_jobs(ctx->stream, ctx->busy ? 1 : 0);
+
     for ( ;; ) {
 
         n = ngx_http_zstd_run_inline(ctx);

@@ -9,6 +9,12 @@
  * that queue as long as there are any: the next job neither waits for the loop
  * nor for another thread to wake up, which would often be put on the CPU of the
  * other runner.  Finished jobs go into a list, and a pipe tells the loop.
+ *
+ * A runner that finds no job stays for a while, since the loop mostly has the
+ * next one as soon as it has sent what the last one made.  Were it to end, the
+ * pool would tell the loop of that.  Woken twice within some microseconds, the
+ * loop has just used up its share of the CPU, and the kernel lets it wait until
+ * the next tick, up to 4 ms.
  */
 
 
@@ -25,12 +31,23 @@
 #endif
 
 
+/*
+ * How long a runner waits for a job, in milliseconds.  The loop's turn takes a
+ * tenth of that, and some ms where all CPUs are busy; meanwhile one thread of
+ * the pool is not free for others.
+ */
+#define NGX_HTTP_ZSTD_LINGER  2
+
+
 typedef struct ngx_http_zstd_runner_s  ngx_http_zstd_runner_t;
 
 struct ngx_http_zstd_runner_s {
     ngx_thread_task_t           task;
     ngx_thread_pool_t          *pool;
     ngx_http_zstd_runner_t     *next;        /* in threads.free */
+    ngx_queue_t                 queue;       /* in threads.idle */
+    ngx_http_zstd_task_t       *job;         /* under mutex: handed over */
+    ngx_thread_cond_t           cond;        /* of job */
 };
 
 
@@ -38,7 +55,9 @@ typedef struct {
     ngx_thread_mutex_t          mutex;
     ngx_queue_t                 ready;       /* under mutex: tasks to run */
     ngx_queue_t                 done;        /* under mutex: tasks that ran */
-    ngx_uint_t                  running;     /* under mutex: runners */
+    ngx_queue_t                 idle;        /* under mutex: runners without a
+                                              * job */
+    ngx_uint_t                  running;     /* under mutex: other runners */
     ngx_uint_t                  limit;       /* of running */
     ngx_fd_t                    notify[2];   /* a pipe; written to when "done"
                                               * becomes non-empty */
@@ -50,11 +69,18 @@ typedef struct {
 
 
 static ngx_uint_t ngx_http_zstd_may_run(ngx_uint_t running);
+static ngx_uint_t ngx_http_zstd_hand_over(void);
+static ngx_http_zstd_task_t *ngx_http_zstd_first_task(ngx_thread_pool_t *pool);
 static ngx_int_t ngx_http_zstd_post_runner(ngx_thread_pool_t *pool);
+static ngx_http_zstd_runner_t *ngx_http_zstd_create_runner(void);
 static void ngx_http_zstd_runner_handler(void *data, ngx_log_t *log);
 static void ngx_http_zstd_runner_event_handler(ngx_event_t *ev);
-static ngx_http_zstd_task_t *ngx_http_zstd_next_task(ngx_thread_pool_t *pool,
-    ngx_http_zstd_task_t *done, ngx_log_t *log);
+static ngx_http_zstd_task_t *ngx_http_zstd_next_task(
+    ngx_http_zstd_runner_t *runner, ngx_http_zstd_task_t *done,
+    ngx_log_t *log);
+static ngx_http_zstd_task_t *ngx_http_zstd_linger(
+    ngx_http_zstd_runner_t *runner, ngx_log_t *log);
+static void ngx_http_zstd_notify_loop(ngx_log_t *log);
 static void ngx_http_zstd_notify_handler(ngx_event_t *ev);
 static void ngx_http_zstd_lower_thread(ngx_log_t *log);
 
@@ -72,6 +98,7 @@ ngx_http_zstd_init_threads(ngx_cycle_t *cycle,
 
     ngx_queue_init(&t->ready);
     ngx_queue_init(&t->done);
+    ngx_queue_init(&t->idle);
 
     t->zmcf = zmcf;
     t->cycle = cycle;
@@ -117,6 +144,10 @@ ngx_http_zstd_post(ngx_http_zstd_task_t *task)
     ngx_queue_insert_tail(&t->ready, &task->queue);
 
     start = ngx_http_zstd_may_run(t->running);
+
+    if (start && ngx_http_zstd_hand_over()) {
+        start = 0;
+    }
 
     if (start) {
         t->running++;
@@ -166,6 +197,70 @@ ngx_http_zstd_may_run(ngx_uint_t running)
 }
 
 
+/* to a runner that waits for it; under the mutex */
+
+static ngx_uint_t
+ngx_http_zstd_hand_over(void)
+{
+    ngx_queue_t              *q;
+    ngx_http_zstd_task_t     *task;
+    ngx_http_zstd_runner_t   *runner;
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    for (q = ngx_queue_head(&t->idle);
+         q != ngx_queue_sentinel(&t->idle);
+         q = ngx_queue_next(q))
+    {
+        runner = ngx_queue_data(q, ngx_http_zstd_runner_t, queue);
+
+        task = ngx_http_zstd_first_task(runner->pool);
+
+        if (task == NULL) {
+            continue;
+        }
+
+        ngx_queue_remove(q);
+        t->running++;
+
+        runner->job = task;
+        (void) ngx_thread_cond_signal(&runner->cond, t->log);
+
+        return 1;
+    }
+
+    return 0;
+}
+
+
+/* the first that waits for the pool; under the mutex */
+
+static ngx_http_zstd_task_t *
+ngx_http_zstd_first_task(ngx_thread_pool_t *pool)
+{
+    ngx_queue_t              *q;
+    ngx_http_zstd_task_t     *task;
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    for (q = ngx_queue_head(&t->ready);
+         q != ngx_queue_sentinel(&t->ready);
+         q = ngx_queue_next(q))
+    {
+        task = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
+
+        if (task->pool == pool) {
+            ngx_queue_remove(q);
+            return task;
+        }
+    }
+
+    return NULL;
+}
+
+
 /* for jobs that a pool had refused, or that wait for another pool */
 
 void
@@ -185,7 +280,10 @@ ngx_http_zstd_post_ready(void)
 
     (void) ngx_thread_mutex_lock(&t->mutex, t->log);
 
-    if (!ngx_queue_empty(&t->ready) && ngx_http_zstd_may_run(t->running)) {
+    if (!ngx_queue_empty(&t->ready)
+        && ngx_http_zstd_may_run(t->running)
+        && !ngx_http_zstd_hand_over())
+    {
         q = ngx_queue_head(&t->ready);
         task = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
         t->running++;
@@ -219,16 +317,10 @@ ngx_http_zstd_post_runner(ngx_thread_pool_t *pool)
         t->free = runner->next;
 
     } else {
-        runner = ngx_pcalloc(t->cycle->pool, sizeof(ngx_http_zstd_runner_t));
+        runner = ngx_http_zstd_create_runner();
         if (runner == NULL) {
             return NGX_ERROR;
         }
-
-        runner->task.ctx = runner;
-        runner->task.handler = ngx_http_zstd_runner_handler;
-        runner->task.event.handler = ngx_http_zstd_runner_event_handler;
-        runner->task.event.data = runner;
-        runner->task.event.log = t->log;
     }
 
     runner->pool = pool;
@@ -241,6 +333,52 @@ ngx_http_zstd_post_runner(ngx_thread_pool_t *pool)
     t->free = runner;
 
     return NGX_ERROR;
+}
+
+
+static ngx_http_zstd_runner_t *
+ngx_http_zstd_create_runner(void)
+{
+    int                       err;
+    pthread_condattr_t        attr;
+    ngx_http_zstd_runner_t   *runner;
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    runner = ngx_pcalloc(t->cycle->pool, sizeof(ngx_http_zstd_runner_t));
+    if (runner == NULL) {
+        return NULL;
+    }
+
+    err = pthread_condattr_init(&attr);
+    if (err) {
+        ngx_log_error(NGX_LOG_ALERT, t->log, err,
+                      "zstd: pthread_condattr_init() failed");
+        return NULL;
+    }
+
+#if !(NGX_DARWIN)
+    (void) pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+#endif
+
+    err = pthread_cond_init(&runner->cond, &attr);
+
+    (void) pthread_condattr_destroy(&attr);
+
+    if (err) {
+        ngx_log_error(NGX_LOG_ALERT, t->log, err,
+                      "zstd: pthread_cond_init() failed");
+        return NULL;
+    }
+
+    runner->task.ctx = runner;
+    runner->task.handler = ngx_http_zstd_runner_handler;
+    runner->task.event.handler = ngx_http_zstd_runner_event_handler;
+    runner->task.event.data = runner;
+    runner->task.event.log = t->log;
+
+    return runner;
 }
 
 
@@ -257,7 +395,7 @@ ngx_http_zstd_runner_handler(void *data, ngx_log_t *log)
         ngx_http_zstd_lower_thread(log);
     }
 
-    task = ngx_http_zstd_next_task(runner->pool, NULL, log);
+    task = ngx_http_zstd_next_task(runner, NULL, log);
 
     while (task) {
         (void) ngx_atomic_fetch_add(&ngx_http_zstd_slot->jobs_running, 1);
@@ -266,7 +404,7 @@ ngx_http_zstd_runner_handler(void *data, ngx_log_t *log)
 
         (void) ngx_atomic_fetch_add(&ngx_http_zstd_slot->jobs_running, -1);
 
-        task = ngx_http_zstd_next_task(runner->pool, task, log);
+        task = ngx_http_zstd_next_task(runner, task, log);
     }
 }
 
@@ -274,11 +412,10 @@ ngx_http_zstd_runner_handler(void *data, ngx_log_t *log)
 /* gives a task back to the loop; NULL: the runner has to end */
 
 static ngx_http_zstd_task_t *
-ngx_http_zstd_next_task(ngx_thread_pool_t *pool, ngx_http_zstd_task_t *done,
-    ngx_log_t *log)
+ngx_http_zstd_next_task(ngx_http_zstd_runner_t *runner,
+    ngx_http_zstd_task_t *done, ngx_log_t *log)
 {
     ngx_uint_t                notify;
-    ngx_queue_t              *q;
     ngx_http_zstd_task_t     *next;
     ngx_http_zstd_threads_t  *t;
 
@@ -294,35 +431,74 @@ ngx_http_zstd_next_task(ngx_thread_pool_t *pool, ngx_http_zstd_task_t *done,
     }
 
     if (ngx_http_zstd_may_run(t->running - 1)) {
-
-        for (q = ngx_queue_head(&t->ready);
-             q != ngx_queue_sentinel(&t->ready);
-             q = ngx_queue_next(q))
-        {
-            next = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
-
-            if (next->pool == pool) {
-                ngx_queue_remove(q);
-                break;
-            }
-
-            next = NULL;
-        }
+        next = ngx_http_zstd_first_task(runner->pool);
     }
 
     if (next == NULL) {
         t->running--;
+
+        runner->job = NULL;
+        ngx_queue_insert_head(&t->idle, &runner->queue);
     }
 
     (void) ngx_thread_mutex_unlock(&t->mutex, log);
 
-    /* a full pipe is as good as a byte more */
-
-    if (notify && write(t->notify[1], "", 1) == -1 && ngx_errno != NGX_EAGAIN) {
-        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "zstd: write() failed");
+    if (notify) {
+        ngx_http_zstd_notify_loop(log);
     }
 
-    return next;
+    return next ? next : ngx_http_zstd_linger(runner, log);
+}
+
+
+static ngx_http_zstd_task_t *
+ngx_http_zstd_linger(ngx_http_zstd_runner_t *runner, ngx_log_t *log)
+{
+    int                       err;
+    struct timespec           until;
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+#if (NGX_DARWIN)
+    (void) clock_gettime(CLOCK_REALTIME, &until);
+#else
+    (void) clock_gettime(CLOCK_MONOTONIC, &until);
+#endif
+
+    until.tv_nsec += NGX_HTTP_ZSTD_LINGER * 1000000;
+
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+
+    (void) ngx_thread_mutex_lock(&t->mutex, log);
+
+    for (err = 0; runner->job == NULL && err == 0; /* void */ ) {
+        err = pthread_cond_timedwait(&runner->cond, &t->mutex, &until);
+    }
+
+    if (runner->job == NULL) {
+        ngx_queue_remove(&runner->queue);
+    }
+
+    (void) ngx_thread_mutex_unlock(&t->mutex, log);
+
+    return runner->job;
+}
+
+
+/* a full pipe is as good as a byte more */
+
+static void
+ngx_http_zstd_notify_loop(ngx_log_t *log)
+{
+    if (write(ngx_http_zstd_threads.notify[1], "", 1) == -1
+        && ngx_errno != NGX_EAGAIN)
+    {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "zstd: write() failed");
+    }
 }
 
 

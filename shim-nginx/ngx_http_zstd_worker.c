@@ -41,6 +41,7 @@ static ngx_uint_t ngx_http_zstd_cpus(void);
 static void ngx_http_zstd_ask_slice(ngx_log_t *log);
 #endif
 static ngx_uint_t ngx_http_zstd_is_full(segzstd_cache_stats *stats);
+static uint64_t ngx_http_zstd_memory(void);
 static void ngx_http_zstd_trim_handler(ngx_event_t *ev);
 
 
@@ -290,29 +291,58 @@ ngx_http_zstd_is_full(segzstd_cache_stats *stats)
 }
 
 
+/* what may be planned with where there is no bound */
+
+static uint64_t
+ngx_http_zstd_memory(void)
+{
+    uint64_t  memory;
+
+    memory = (uint64_t) ngx_http_zstd_conf->memory;
+
+    return memory ? memory : 2 * NGX_HTTP_ZSTD_MEMORY_AUTO;
+}
+
+
+/*
+ * An eighth of the memory, divided by all responses, may wait to be compressed.
+ * Four times as much, which is half of the memory, may be held in all, so that
+ * one encoder sees more of the content.
+ */
+
 size_t
-ngx_http_zstd_input_bytes(void)
+ngx_http_zstd_input_bytes(size_t *extent)
 {
     uint64_t             share;
     segzstd_cache_stats  stats = SEGZSTD_CACHE_STATS_INIT;
 
     (void) segzstd_cache_get_stats(ngx_http_zstd_cache, &stats);
 
-    share = (uint64_t) ngx_http_zstd_conf->memory;
-
-    if (share == 0) {
-        share = 2 * NGX_HTTP_ZSTD_MEMORY_AUTO;
-    }
-
-    share /= 8 * (stats.streams_open + 1);
+    share = ngx_http_zstd_memory() / (8 * (stats.streams_open + 1));
 
     if (ngx_http_zstd_is_full(&stats)) {
         share = 0;
     }
 
-    share = ngx_min(share, NGX_HTTP_ZSTD_INPUT_MAX);
+    share = ngx_max(share, NGX_HTTP_ZSTD_INPUT_MIN);
 
-    return (size_t) ngx_max(share, NGX_HTTP_ZSTD_INPUT_MIN);
+    if (extent) {
+        *extent = (size_t) ngx_min(4 * share, NGX_HTTP_ZSTD_EXTENT_MAX);
+    }
+
+    return (size_t) ngx_min(share, NGX_HTTP_ZSTD_INPUT_MAX);
+}
+
+
+ngx_uint_t
+ngx_http_zstd_is_tight(void)
+{
+    segzstd_cache_stats  stats = SEGZSTD_CACHE_STATS_INIT;
+
+    (void) segzstd_cache_get_stats(ngx_http_zstd_cache, &stats);
+
+    return stats.bytes > stats.encoder_bytes + stats.idle_bytes
+                         + ngx_http_zstd_memory() / 16;
 }
 
 
