@@ -106,6 +106,7 @@ def machine(module, library):
     return {
         'date': f'{now:%Y-%m-%d %H:%M} UTC', 'cpu': cpu_name(),
         'cpus': len(os.sched_getaffinity(0)),
+        'ticks_per_s': os.sysconf('SC_CLK_TCK'),
         'kernel': f'{platform.system()} {platform.release()}',
         'load': os.getloadavg()[0], 'nginx': nginx_version(),
         'libzstd': library, 'module': module,

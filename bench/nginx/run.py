@@ -64,6 +64,7 @@ class Bench:
         self.times = {}
         self.errors = []
         self.skipped = {}
+        self.unmade = 0       # runs of the last round, for want of time
         self.libraries = {}
         self.module = ''
         self.rounds = 0
@@ -110,7 +111,7 @@ class Bench:
                          if job.run in plan.RATED})
         if not levels:
             return
-        base = 'packaged' if 'packaged' in self.known else 'loop'
+        base = 'packaged' if 'packaged' in self.setup.known([]) else 'loop'
         self.say(f'what {base} and the pool sustain')
         self.runs.set_rates(levels, base, 2 * self.cpus)
         for (run, level), rate in sorted(self.runs.rates.items()):
@@ -123,8 +124,8 @@ class Bench:
         random.Random(number).shuffle(order)
         for count, job in enumerate(order, 1):
             if self.minutes() > self.args.minutes:
-                left = len(order) - count + 1
-                self.note('time', f'{left} runs of round {number} left out')
+                self.unmade = len(order) - count + 1
+                self.say(f'no time for {self.unmade} runs of round {number}')
                 break
             self.run_one(job, f'round {number}, {count}/{len(order)} '
                               f'{describe(job)}: ')
@@ -185,6 +186,7 @@ class Bench:
                        'errors': len(self.errors), 'messages': self.errors,
                        'skipped': [f'{describe(job)}: {why}' for job, why in
                                    self.skipped.items()],
+                       'not_made': self.unmade,
                        'overload': self.runs.overload,
                        'crosscheck': []}})
 
@@ -197,7 +199,8 @@ class Bench:
                 if not goal['met']:
                     self.say(f'  {goal["where"]}: {goal["value"]:.2f}, not '
                              f'{goal["goal"]}')
-        self.say(f'{self.rounds} rounds, {len(self.errors)} errors')
+        left = f', {self.unmade} runs not made' if self.unmade else ''
+        self.say(f'{self.rounds} rounds, {len(self.errors)} errors{left}')
 
 
 def describe(job):

@@ -7,6 +7,8 @@ from server import Failure, Nginx
 
 MIB = 1048576
 SLOW_RATE = 4096    # bytes per second of a slow client
+EVENT_RATE = 0.5    # events per second of a stream
+PROBED = 50         # streams, to see what many would need
 
 
 class Skipped(Exception):
@@ -213,7 +215,7 @@ class Runs:
 
     def slow_seconds(self, job):
         """Until all of them had something, on the slowest loop."""
-        return round(2 + 1.5 * job.clients * self.time_of(job), 2)
+        return round(2 + 1.2 * job.clients * self.time_of(job), 2)
 
     def check_memory(self, nginx, job, idle):
         """A filter that holds an encoder for each response may need more than
@@ -226,6 +228,33 @@ class Runs:
         if one * job.clients > 0.6 * available_mib():
             raise Skipped(f'{job.clients} clients might need '
                           f'{one * job.clients:.0f} MiB')
+
+    def events(self, job, peer):
+        """Streams that stay open, as many of them as there is memory for."""
+        probe = self.event_streams(job, peer, PROBED, 2)
+        each = probe['stream_kib'] / 1024
+        streams = job.clients
+        if each > 0 and peer.module != peers.OURS:
+            streams = min(streams, int(0.6 * available_mib() / each))
+        return self.event_streams(job, peer, streams, 5 * self.seconds)
+
+    def event_streams(self, job, peer, streams, seconds):
+        with self.nginx(peer, job.level,
+                        connections=2 * streams + 512) as nginx:
+            idle = nginx.resident_mib()
+            report = self.load(
+                nginx, '--event-streams', streams, '--event-path', '/events/',
+                '--event-origin', nginx.origin, '--event-rate', EVENT_RATE,
+                '--event-encoding', peer.coding, '--seconds', seconds,
+                run='events')
+        events = report['events']
+        memory = report['worker']['peak_rss_bytes'] / MIB - idle
+        cpu = report['worker']['total']['cpu_s']
+        return {'memory_mib': memory, 'stream_kib': 1024 * memory / streams,
+                'streams': events['begun'], 'sent': events['sent'],
+                'arrived': events['arrived'],
+                'cpu_us_per_event': 1e6 * cpu / events['arrived'],
+                **latencies(events, what='latency_ms'), **generator(report)}
 
 
 def available_mib():
