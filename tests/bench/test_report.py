@@ -35,7 +35,7 @@ SVG = '{http://www.w3.org/2000/svg}'
 
 def without(raw, **unwanted):
     """The results without rows in which any of these is so."""
-    left = copy.deepcopy(raw)
+    left = dict(raw)
     for part in ('rows', 'hdr', 'sizes'):
         left[part] = [row for row in left[part] if not any(
             row.get(key) == value for key, value in unwanted.items())]
