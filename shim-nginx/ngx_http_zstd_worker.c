@@ -305,15 +305,14 @@ ngx_http_zstd_memory(void)
 
 
 /*
- * An eighth of the memory, divided by all responses, may wait to be compressed.
- * Four times as much, which is half of the memory, may be held in all, so that
- * one encoder sees more of the content.
+ * An eighth of the memory, divided by all responses.  While these are few, one
+ * may hold more than what waits, so that one encoder sees more of the content.
  */
 
 size_t
 ngx_http_zstd_input_bytes(size_t *extent)
 {
-    uint64_t             share;
+    uint64_t             share, waiting;
     segzstd_cache_stats  stats = SEGZSTD_CACHE_STATS_INIT;
 
     (void) segzstd_cache_get_stats(ngx_http_zstd_cache, &stats);
@@ -326,11 +325,14 @@ ngx_http_zstd_input_bytes(size_t *extent)
 
     share = ngx_max(share, NGX_HTTP_ZSTD_INPUT_MIN);
 
+    waiting = ngx_min(share, NGX_HTTP_ZSTD_INPUT_MAX);
+
     if (extent) {
-        *extent = (size_t) ngx_min(4 * share, NGX_HTTP_ZSTD_EXTENT_MAX);
+        share = ngx_min(share, NGX_HTTP_ZSTD_EXTENT_MAX);
+        *extent = (size_t) ngx_max(share, 2 * waiting);
     }
 
-    return (size_t) ngx_min(share, NGX_HTTP_ZSTD_INPUT_MAX);
+    return (size_t) waiting;
 }
 
 

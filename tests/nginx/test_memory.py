@@ -47,7 +47,7 @@ class Progress:
 
 
 # Of a stream's content this much may be kept, for what comes after it.
-HISTORY = 8 * MIB
+HISTORY = 16 * MIB
 
 
 @pytest.mark.parametrize("lockstep", [True, False], ids=["turns", "burst"])

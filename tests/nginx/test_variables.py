@@ -59,6 +59,27 @@ def check_reason(values, reason):
 
 
 @pytest.mark.parametrize("sendfile", ["on", "off"])
+def test_slow_client_gets_one_segment(serve, sendfile):
+    """A client that had not taken all of the output lost the encoder and what
+    it had seen each time: cuts, each of which costs size."""
+    content = data.text(7 * MIB)
+    nginx = serve(
+        "sendfile %s; zstd_comp_level 3; zstd_parallel_tasks 1; %s"
+        % (sendfile, LOG),
+        http=LOG_FORMAT,
+        files={"f": content},
+        listen_options="sndbuf=32k",
+    )
+    client = http1.Connection(nginx.port, receive_buffer=4096)
+    client.request("/f")
+    client.head()
+    client.read()
+    (values,) = logged(nginx)
+    assert values["bytes_in"] == str(len(content))
+    assert values["segments"] == "1"
+
+
+@pytest.mark.parametrize("sendfile", ["on", "off"])
 def test_numbers_of_a_file(serve, mode, sendfile):
     content = data.text(3 * MIB + 5)
     nginx = serve(
