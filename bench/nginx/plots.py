@@ -235,8 +235,8 @@ def figure(results, name):
 
 
 def draw_all(results, folder):
-    """Draws what can be drawn; the names of the plots that were, and a
-    sentence for each that was not."""
+    """Draws what can be drawn; the names of the plots that were, and
+    sentences about what was not."""
     found, notes = gnuplot.terminals()
     if not found:
         return [], notes
@@ -246,9 +246,11 @@ def draw_all(results, folder):
         for old in folder.glob(f'{name}.*'):
             old.unlink()
         made = figure(results, name)
-        if made is None:
-            notes.append(f'No plot "{name}": the run has not what it needs.')
-            continue
-        gnuplot.draw(made, folder, found)
-        drawn.append(name)
+        if made is not None:
+            gnuplot.draw(made, folder, found)
+            drawn.append(name)
+    missing = [name for name in PLOTS if name not in drawn]
+    if missing:
+        notes.append('Plots for which this run has no data: '
+                     + ', '.join(missing) + '.')
     return drawn, notes

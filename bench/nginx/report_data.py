@@ -17,11 +17,11 @@ class Metric:
 
 
 METRICS = {
-    'p50_ms': Metric('Small requests, median latency', 'ms', 'lower'),
-    'p90_ms': Metric('Small requests, p90', 'ms', 'lower'),
-    'p99_ms': Metric('Small requests, p99', 'ms', 'lower'),
-    'p999_ms': Metric('Small requests, p99.9', 'ms', 'lower'),
-    'max_ms': Metric('Small requests, slowest', 'ms', 'lower'),
+    'p50_ms': Metric('{those}, median latency', 'ms', 'lower'),
+    'p90_ms': Metric('{those}, p90', 'ms', 'lower'),
+    'p99_ms': Metric('{those}, p99', 'ms', 'lower'),
+    'p999_ms': Metric('{those}, p99.9', 'ms', 'lower'),
+    'max_ms': Metric('{those}, slowest', 'ms', 'lower'),
     'large_p50_ms': Metric('Large responses, median', 'ms', 'lower'),
     'large_p99_ms': Metric('Large responses, p99', 'ms', 'lower'),
     'large_p999_ms': Metric('Large responses, p99.9', 'ms', 'lower'),
@@ -40,11 +40,19 @@ METRICS = {
     'last_byte_ms': Metric('Time to last byte', 'ms', 'lower'),
     'memory_mib': Metric('Memory beyond that of an idle worker', 'MiB',
                          'lower'),
+    'stream_kib': Metric('Memory of a stream', 'KiB', 'lower'),
     'cpu_us_per_event': Metric('CPU per event', 'us', 'lower'),
     'late_p99_ms': Metric('Small requests sent late by the client, p99',
                           'ms', ''),
+    'begun': Metric('Clients that had a part of their response', '', ''),
+    'streams': Metric('Streams that were open', '', ''),
+    'sent': Metric('Events that were sent', '', ''),
+    'arrived': Metric('Events that arrived', '', ''),
     'generator_cpu': Metric("The client's own use of a CPU", '', ''),
 }
+
+# Whose latency a run measures.
+THOSE = {'events': 'Events'}
 
 
 class Results:
@@ -138,9 +146,12 @@ class Results:
     def bytes_of(self, file):
         return self.files.get(file, {}).get('bytes', 0)
 
-    def about(self, metric):
+    def about(self, run, metric):
         if metric in METRICS:
-            return METRICS[metric]
+            known = METRICS[metric]
+            those = THOSE.get(run, 'Small requests')
+            return dataclasses.replace(
+                known, title=known.title.format(those=those))
         unit = next((r.get('unit') or '' for r in self.rows
                      if r['metric'] == metric), '')
         return Metric(metric.replace('_', ' '), unit, '')

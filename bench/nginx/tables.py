@@ -71,7 +71,7 @@ def cell(results, run, metric, peer, where):
         return ''
     text = f'{number(row["median"])} ±{spread(row):.0f}%'
     ratio = results.ratio(run, metric, peer, **where)
-    if ratio is not None and results.about(metric).better:
+    if ratio is not None and results.about(run, metric).better:
         text += f' ({times(ratio)})'
     return text
 
@@ -146,11 +146,18 @@ def heading(key, value):
 
 
 def titled_matrix(results, run, metric, depth='###'):
-    about = results.about(metric)
+    about = results.about(run, metric)
     notes = [about.unit, about.better and f'{about.better} is better']
     notes = ', '.join(note for note in notes if note)
     title = f'{depth} {about.title}' + (f' ({notes})' if notes else '')
     return f'{title}\n\n{matrix(results, run, metric)}\n'
+
+
+def exact(value):
+    """Digits enough to tell a value from a limit such as 1.005."""
+    if value is None:
+        return '-'
+    return f'{value:.3f}' if abs(value) < 10 else f'{value:,.1f}'
 
 
 def goals(results):
@@ -162,7 +169,7 @@ def goals(results):
     return goals_summary(found) + '\n\n' + table(
         ['', 'what', 'where', 'goal', 'value', 'limit'],
         [[MARK[g['met']], g['what'], g['where'], g['goal'],
-          number(g['value']) or '-', number(g['limit'])] for g in found], 4)
+          exact(g['value']), exact(g['limit'])] for g in found], 4)
 
 
 def goals_summary(found):

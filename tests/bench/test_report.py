@@ -143,6 +143,21 @@ class Text(Folder):
                       ('', 'gzip 6'))
         self.assertEqual(found[0], '0.08 ±10%')
 
+    def test_latency__is_of_events_where_those_are_measured(self):
+        raw = brief(WHOLE)
+        raw['rows'].append(sample_results.row('events', 'pool', 'p99_ms', 'ms',
+                                              0.7, clients=10000))
+        text, _ = self.make(raw)
+        self.assert_has(text, '### Events, p99 (ms')
+        self.assert_has(text, '### Small requests, p99 (ms')
+
+    def test_goal__has_digits_enough_for_its_limit(self):
+        raw = brief(WHOLE)
+        raw['goals'] = [{'what': 'size', 'where': 'level 3', 'goal': '<= 1.005',
+                         'value': 1.0063, 'limit': 1.005, 'met': False}]
+        self.assert_has(self.make(raw)[0],
+                        '| size | level 3 | <= 1.005 | 1.006 | 1.005 |')
+
     def test_goals__missed_ones_come_first(self):
         text, _ = self.make(WHOLE)
         self.assert_has(text, '1 of 2 goals met, 1 could not be judged.')
@@ -385,7 +400,7 @@ class Drawn(Folder):
         text, notes = self.make(without(WHOLE, run='slow'))
         self.assertFalse(old.exists())
         self.assertFalse('memory.svg' in text)
-        self.assertIn('No plot "memory"', ' '.join(notes))
+        self.assertIn('Plots for which this run has no data: memory.', notes)
 
     def test_few_values__are_drawn(self):
         raw = sample_results.sample(('pool', 'packaged'))
@@ -393,7 +408,7 @@ class Drawn(Folder):
                            ('clients', 64), ('clients', 512)):
             raw = without(raw, **{key: value})
         _, notes = self.make(raw)
-        self.assertFalse([n for n in notes if n.startswith('No plot')])
+        self.assertFalse([n for n in notes if n.startswith('Plots')])
 
     def test_fault_of_gnuplot__is_named_with_the_plot(self):
         figure = plots.figure(report_data.Results(WHOLE), 'memory')
