@@ -7,18 +7,18 @@ from gnuplot import Axis, Figure, Panel, Series, Style
 # markers and dashes tell apart what is alike to a color-blind reader. The two
 # that matter most are so wide that they show below another line.
 STYLES = {
-    'off': Style('#8a8a8a', 4, '8,5'),
-    'copied': Style('#b0b0b0', 1, '3,4'),
-    'gzip': Style('#e69f00', 8, '10,4'),
-    'brotli': Style('#cc79a7', 12, '10,4'),
+    'off': Style('#8a8a8a', 4, '6,9'),
+    'copied': Style('#b0b0b0', 1, '2,7'),
+    'gzip': Style('#e69f00', 8, '10,9'),
+    'brotli': Style('#cc79a7', 12, '10,9'),
     'packaged': Style('#d55e00', 5, width=4.0),
     'loop': Style('#202020', 10),
     'pool': Style('#0072b2', 7, width=4.0),
     'pool-1m': Style('#56b4e9', 9),
     'pool-4m': Style('#009e73', 11),
-    'tasks-1': Style('#332288', 6, '6,4'),
-    'tasks-2': Style('#882255', 13, '6,4'),
-    'tasks-4': Style('#999933', 14, '6,4'),
+    'tasks-1': Style('#332288', 6, '5,8'),
+    'tasks-2': Style('#882255', 13, '5,8'),
+    'tasks-4': Style('#999933', 14, '5,8'),
 }
 OTHERS = [Style('#661100', 2), Style('#6699cc', 3), Style('#117733', 15)]
 
