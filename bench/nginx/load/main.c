@@ -381,41 +381,57 @@ static bool events_are_right(const struct events *events)
             events->arrived > 0 && events->completed == events->args->streams);
 }
 
+/* What has no answer is counted. True if no request failed. */
+static bool end_stream(struct stream *stream, uint64_t now)
+{
+    bool right = true;
+
+    if (stream->conns == NULL)
+        return true;
+    if (stream->args->read_rate == 0) {
+        stream_give_up(stream, now);
+        right = stream->done > 0;
+    }
+    return right && stream->faults.total == 0 && stream->unfinished == 0;
+}
+
+/* To the last answer; to the end where none is to be waited for. */
+static double counted_seconds(const struct run *run)
+{
+    uint64_t end = 0;
+
+    for (int i = 0; i < STREAMS; i++) {
+        if (run->streams[i].last_done_ns > end)
+            end = run->streams[i].last_done_ns;
+    }
+    if (end < run->counted_ns || run->streams[SLOW].conns != NULL ||
+        run->events.streams != NULL)
+        end = run->stopped_ns;
+    if (!run->counting || end < run->counted_ns)
+        return 0;
+    return (double)(end - run->counted_ns) / 1e9;
+}
+
 /* True if no request failed. */
 static bool report(struct run *run)
 {
     struct results results = {.args = run->load.args,
                               .streams = run->streams,
-                              .events = &run->events};
-    uint64_t now = run->stopped_ns, end = 0;
-    struct rusage usage = run->usage_then;
+                              .events = &run->events,
+                              .seconds = counted_seconds(run)};
     bool right = run->counting && events_are_right(&run->events);
 
+    for (int i = 0; i < STREAMS; i++)
+        right = end_stream(&run->streams[i], run->stopped_ns) && right;
     if (run->load.args->pid != 0) {
         worker_subtract(&run->worker_then, &run->worker);
         results.worker = &run->worker_then;
         results.first_rss_bytes = run->first_look.rss_bytes;
     }
-    for (int i = 0; i < STREAMS; i++) {
-        struct stream *stream = &run->streams[i];
-        if (stream->conns == NULL)
-            continue;
-        if (stream->args->read_rate == 0) {
-            stream_give_up(stream, now);
-            right = right && stream->done > 0;
-        }
-        right = right && stream->faults.total == 0 && stream->unfinished == 0;
-        if (stream->last_done_ns > end)
-            end = stream->last_done_ns;
-    }
-    if (end < run->counted_ns || run->streams[SLOW].conns != NULL ||
-        run->events.streams != NULL)
-        end = now;
-    if (run->counting && end > run->counted_ns)
-        results.seconds = (double)(end - run->counted_ns) / 1e9;
-    results.generator_user_s = seconds_of(usage.ru_utime, run->usage.ru_utime);
+    results.generator_user_s =
+        seconds_of(run->usage_then.ru_utime, run->usage.ru_utime);
     results.generator_system_s =
-        seconds_of(usage.ru_stime, run->usage.ru_stime);
+        seconds_of(run->usage_then.ru_stime, run->usage.ru_stime);
     report_text(stdout, &results);
     if (run->json != NULL)
         report_json(run->json, &results);

@@ -123,6 +123,13 @@ static void text_thread(FILE *out, const struct worker_thread *thread)
             thread->voluntary, thread->involuntary);
 }
 
+/* A pool has more threads than ever work. */
+static bool has_run(const struct worker_thread *thread)
+{
+    return thread->cpu_ns + thread->user_ns + thread->system_ns > 0 ||
+           thread->voluntary + thread->involuntary > 0;
+}
+
 static void text_worker(FILE *out, const struct worker *worker)
 {
     struct worker_thread total = worker_total(worker);
@@ -134,8 +141,10 @@ static void text_worker(FILE *out, const struct worker *worker)
             total.minor_faults, total.major_faults);
     fprintf(out, "  %-8s %-15s %9s %9s %9s %10s %10s\n", "thread", "", "CPU s",
             "user s", "system s", "waited", "preempted");
-    for (unsigned i = 0; i < worker->thread_count; i++)
-        text_thread(out, &worker->threads[i]);
+    for (unsigned i = 0; i < worker->thread_count; i++) {
+        if (has_run(&worker->threads[i]))
+            text_thread(out, &worker->threads[i]);
+    }
     fprintf(out, "  %-8s %-15s %9.3f %9.3f %9.3f %10" PRIu64 " %10" PRIu64 "\n",
             "all", "", (double)total.cpu_ns / 1e9, (double)total.user_ns / 1e9,
             (double)total.system_ns / 1e9, total.voluntary, total.involuntary);
