@@ -10,6 +10,7 @@ import csv
 import json
 import mmap
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -59,6 +60,30 @@ def hgrm_rows(path):
             for line in lines if line and line[0][0].isdigit()]
 
 
+def start(function, *args):
+    thread = threading.Thread(target=function, args=args, daemon=True)
+    thread.start()
+    return thread
+
+
+def accept(server):
+    while True:
+        try:
+            conn, _ = server.listener.accept()
+        except OSError:
+            return
+        conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        start(server.serve, conn)
+
+
+def stop_accepting(server):
+    """Closed while its thread waits, the socket would listen on, and its
+    number could be that of the next server's."""
+    server.listener.shutdown(socket.SHUT_RDWR)
+    server.accepting.join()
+    server.listener.close()
+
+
 class Server:
     """respond(number, path, server) gives the bytes of an answer, or None to
     close the connection; `number` counts requests from 0."""
@@ -73,17 +98,7 @@ class Server:
         self.open_most = 0
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                conn, _ = self.listener.accept()
-            except OSError:
-                return
-            conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self.serve, args=(conn,),
-                             daemon=True).start()
+        self.accepting = start(accept, self)
 
     def serve(self, conn):
         with conn, conn.makefile("rb") as lines:
@@ -124,12 +139,18 @@ class Server:
         return self
 
     def __exit__(self, *_):
-        self.listener.close()
+        stop_accepting(self)
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+    """None of those that the system gives to connections meanwhile."""
+    while True:
+        port = random.randrange(15000, 32000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return port
 
 
 class Proxy:
@@ -146,8 +167,7 @@ class Proxy:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         self.origin_port = free_port()
-        threading.Thread(target=Server.accept, args=(self,),
-                         daemon=True).start()
+        self.accepting = start(accept, self)
 
     def serve(self, conn):
         with conn:
@@ -182,7 +202,7 @@ class Proxy:
         return self
 
     def __exit__(self, *_):
-        self.listener.close()
+        stop_accepting(self)
 
 
 def pieces_of(origin):
