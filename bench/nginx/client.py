@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 from server import Failure
 
@@ -52,3 +53,17 @@ def large(peer, name):
 def small(name, rate=200):
     """The options for small requests, uncompressed, at a constant rate."""
     return ['--small', f'/plain/{name}', '--small-rate', rate]
+
+
+def cross_check(client, nginx, path, quick):
+    """What wrk and h2load measure of the same, see crosscheck.py."""
+    result = client.folder / 'crosscheck.json'
+    command = [sys.executable, pathlib.Path(__file__).with_name(
+        'crosscheck.py'), '--load', client.program, '--address', nginx.address,
+        '--path', path, '--json', result, '--rounds', '1' if quick else '3',
+        '--seconds', '1' if quick else '2']
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        raise Failure(done.stdout)
+    return json.loads(result.read_text())

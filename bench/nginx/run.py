@@ -4,21 +4,21 @@ Each run is an nginx of its own with one peer, at one level. A round has all of
 them, in an order that is shuffled anew.
 """
 
-import argparse
 import os
 import pathlib
 import random
-import shlex
+import shutil
 import sys
 import tempfile
 import time
 
 import decode
 import goals
+import options
 import peers
 import plan
 import results
-from client import Client
+from client import Client, cross_check
 from runs import Runs, Skipped
 from server import Failure, Nginx
 
@@ -45,7 +45,9 @@ class Setup:
         """The peers that can be measured here."""
         return {name: peer for name, peer in peers.ALL.items()
                 if (not wanted or name in wanted)
-                and (not peer.module or self.modules[peer.module].exists())}
+                and (not peer.module or self.modules[peer.module].exists())
+                and (peer.coding not in decode.DECODERS or
+                     shutil.which(decode.DECODERS[peer.coding][0]))}
 
 
 class Bench:
@@ -64,11 +66,12 @@ class Bench:
         self.times = {}
         self.errors = []
         self.skipped = {}
+        self.crosscheck = []
         self.unmade = 0       # runs of the last round, for want of time
         self.libraries = {}
         self.module = ''
         self.rounds = 0
-        self.runs = Runs(setup, self.client, 1 if args.quick else 2,
+        self.runs = Runs(setup, self.client, 0.75 if args.quick else 1.5,
                          self.times)
 
     def minutes(self):
@@ -102,7 +105,8 @@ class Bench:
                 size, self.times[name, level, file] = decode.check(nginx, file)
                 self.sizes.append({'peer': name, 'level': level, 'file': file,
                                    'bytes': size, 'sha256_same': True})
-            self.libraries[name] = nginx.library()
+            if nginx.peer.zstd:
+                self.libraries[name] = nginx.library()
             if nginx.ours:
                 self.module = nginx.status()['version']
 
@@ -117,6 +121,22 @@ class Bench:
         for (run, level), rate in sorted(self.runs.rates.items()):
             self.say(f'  {run}, level {level}: {rate:.1f} large responses/s')
 
+    def cross_check(self):
+        """The load client beside others, if everything is to be measured."""
+        if set(self.args.runs) != set(plan.RUNS):
+            return
+        if not all(map(shutil.which, ('wrk', 'h2load'))):
+            self.say('not installed: wrk or h2load, to compare our client with')
+            return
+        self.say('our load client beside wrk and h2load')
+        with Nginx(self.setup, peers.ALL['off'], None) as nginx:
+            self.crosscheck = cross_check(
+                self.client, nginx, f'/plain/{plan.SMALL}', self.args.quick)
+        for row in self.crosscheck:
+            self.say(f'  {row["what"]}: ours {row["ours"]:.0f}, wrk '
+                     f'{row["wrk"]:.0f}, h2load {row["h2load"]:.0f} '
+                     f'{row["unit"]}')
+
     # Rounds
 
     def round(self, number):
@@ -128,7 +148,7 @@ class Bench:
                 self.say(f'no time for {self.unmade} runs of round {number}')
                 break
             self.run_one(job, f'round {number}, {count}/{len(order)} '
-                              f'{describe(job)}: ')
+                              f'{job}: ')
 
     def run_one(self, job, text):
         try:
@@ -137,7 +157,7 @@ class Bench:
             self.skipped[job] = str(why)
             self.say(f'{text}left out, {why}')
         except Failure as error:
-            self.note(describe(job), error)
+            self.note(str(job), error)
         else:
             self.add(job, numbers)
             self.say(text + show(numbers))
@@ -184,11 +204,11 @@ class Bench:
             'hdr': results.curves_of(self.runs.curves), 'goals': self.goals,
             'checks': {'decoded': len(self.sizes),
                        'errors': len(self.errors), 'messages': self.errors,
-                       'skipped': [f'{describe(job)}: {why}' for job, why in
+                       'skipped': [f'{job}: {why}' for job, why in
                                    self.skipped.items()],
                        'not_made': self.unmade,
                        'overload': self.runs.overload,
-                       'crosscheck': []}})
+                       'crosscheck': self.crosscheck}})
 
     def summary(self):
         for what in dict.fromkeys(goal['what'] for goal in self.goals):
@@ -197,23 +217,10 @@ class Bench:
                      f'{len(mine)} goals met')
             for goal in mine:
                 if not goal['met']:
-                    self.say(f'  {goal["where"]}: {goal["value"]:.2f}, not '
+                    self.say(f'  {goal["where"]}: {goal["value"]:.3f}, not '
                              f'{goal["goal"]}')
         left = f', {self.unmade} runs not made' if self.unmade else ''
         self.say(f'{self.rounds} rounds, {len(self.errors)} errors{left}')
-
-
-def describe(job):
-    parts = [job.run, job.peer]
-    if job.level is not None:
-        parts.append(f'level {job.level}')
-    if job.file:
-        parts.append(job.file)
-    if job.phase is not None:
-        parts.append(f'{job.phase} at once')
-    if job.clients is not None:
-        parts.append(f'{job.clients} clients')
-    return ', '.join(parts)
 
 
 def show(numbers):
@@ -222,58 +229,8 @@ def show(numbers):
     return ', '.join(found)
 
 
-def parse_args():
-    def words(known):
-        def split(text):
-            found = text.split(',')
-            for word in found:
-                if word not in known:
-                    raise argparse.ArgumentTypeError(
-                        f'"{word}" is none of {", ".join(known)}')
-            return found
-        return split
-
-    def numbers(text):
-        return [int(part) for part in text.split(',')]
-    parser = argparse.ArgumentParser(
-        prog='run.py', description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_places(parser)
-    parser.add_argument('--quick', action='store_true',
-                        help='two levels, fewer files and peers, one round')
-    parser.add_argument('--runs', type=words(plan.RUNS), default=plan.RUNS,
-                        help=f'of {",".join(plan.RUNS)}')
-    parser.add_argument('--peers', type=words(peers.ALL),
-                        help=f'of {",".join(peers.ALL)}; each in all runs')
-    parser.add_argument('--levels', type=numbers, help='as in 3,9')
-    parser.add_argument('--files', type=words(plan.FILES),
-                        help=f'of {",".join(plan.FILES)}')
-    parser.add_argument('--rounds', type=int,
-                        help='3, or 1 with --quick; fewer if there is no time')
-    parser.add_argument('--minutes', type=float,
-                        help='no run begins later, and no further round that '
-                        'would end later (56, or 3.3 with --quick)')
-    args = parser.parse_args()
-    args.rounds = args.rounds or (1 if args.quick else 3)
-    args.minutes = args.minutes or (3.3 if args.quick else 56)
-    return args
-
-
-def add_places(parser):
-    for name, about in (
-            ('module', 'our ngx_http_zstd_filter_module.so'),
-            ('system-modules', 'the folder of packaged modules'),
-            ('corpus', 'the folder that corpus.sh filled'),
-            ('load', 'segzstd_load'), ('results', 'folder for the results')):
-        parser.add_argument(f'--{name}', required=True, help=about)
-    parser.add_argument('--command', default=shlex.join(sys.argv),
-                        help='what was typed, for the results')
-    parser.add_argument('--hdr', action='store_true',
-                        help='the client has HdrHistogram')
-
-
 def main():
-    args = parse_args()
+    args = options.parse(__doc__)
     with tempfile.TemporaryDirectory(prefix='segzstd-bench-') as folder:
         bench = Bench(args, Setup(args, folder))
         (bench.setup.results / 'samples').mkdir(parents=True, exist_ok=True)
@@ -283,6 +240,7 @@ def main():
             bench.say(f'not installed: {", ".join(missing)}')
         bench.decode_all()
         bench.set_rates()
+        bench.cross_check()
         bench.all_rounds()
         bench.summary()
         sys.exit(1 if bench.errors else 0)

@@ -21,7 +21,7 @@
 # Realtime priority would not do: it would stop the system from sharing the CPUs
 # between the event loop and the threads, which is measured.
 set -euo pipefail
-export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
+export LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(realpath -m "${SEGZSTD_BUILD:-$root/build/bench}")/nginx

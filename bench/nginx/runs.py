@@ -111,11 +111,11 @@ class Runs:
     def open(self, job, peer):
         """At half of what the loop sustains, in phase or one at a time."""
         rate = self.rates['open', job.level]
-        if (peer.levels == (None,) and
-                rate * self.times.get((job.peer, None, job.file), 0) > 0.8):
+        if (peer.coding in ('gzip', 'br') and
+                rate * self.times[job.peer, None, job.file] > 0.8):
             raise Skipped(f'{rate:.0f} large responses a second are more '
                           'than it can do')
-        seconds = max(3 * self.seconds, self.bursts() * job.phase / rate)
+        seconds = max(4 * self.seconds, self.bursts() * job.phase / rate)
         with self.nginx(peer, job.level) as nginx:
             self.warm(nginx, job, 2)
             report = self.load(
@@ -126,7 +126,7 @@ class Runs:
         return self.small_numbers(report)
 
     def bursts(self):
-        return 1 if self.seconds < 2 else 3
+        return 1 if self.seconds < 1 else 3
 
     def curve(self, job):
         """The options for files of a run's latencies."""
@@ -149,7 +149,7 @@ class Runs:
         """More clients than CPUs, each asking again at once; uncompressed,
         the same number of responses."""
         more = ('--large-connections', job.clients)
-        seconds = 2.5 * self.seconds
+        seconds = 3 * self.seconds
         if not peer.module and peer.coding == 'identity':
             rate = self.rates['saturated', job.level]
             more = ('--large-rate', rate, '--large-phase', job.clients)
@@ -215,7 +215,7 @@ class Runs:
 
     def slow_seconds(self, job):
         """Until all of them had something, on the slowest loop."""
-        return round(2 + 1.2 * job.clients * self.time_of(job), 2)
+        return round(2 + 0.8 * job.clients * self.time_of(job), 2)
 
     def check_memory(self, nginx, job, idle):
         """A filter that holds an encoder for each response may need more than
@@ -236,7 +236,7 @@ class Runs:
         streams = job.clients
         if each > 0 and peer.module != peers.OURS:
             streams = min(streams, int(0.6 * available_mib() / each))
-        return self.event_streams(job, peer, streams, 5 * self.seconds)
+        return self.event_streams(job, peer, streams, 4 * self.seconds)
 
     def event_streams(self, job, peer, streams, seconds):
         with self.nginx(peer, job.level,
