@@ -63,8 +63,9 @@ bootstrap() {
     echo "chroot: making Debian $suite in $folder"
     rm -rf --one-file-system "$folder"
     mkdir -p "$folder"
-    debootstrap --variant=minbase "$suite" "$folder" "$from" sid \
-        >"$log" 2>&1 || {
+    # debootstrap leaves /proc mounted.
+    unshare --mount --propagation private debootstrap --variant=minbase \
+        "$suite" "$folder" "$from" sid >"$log" 2>&1 || {
         tail -n 20 "$log" >&2
         fail "debootstrap failed; all of it is in $log"
     }

@@ -67,7 +67,7 @@ class Grid:
                 yield Job(self.run, name, *values)
 
 
-def full(cpus, levels):
+def full(cpus, levels, streams):
     """Some 15 minutes for a round of these."""
     top = tuple(level for level in levels if level >= 9)
     main = ('packaged', 'loop', 'pool')
@@ -88,11 +88,11 @@ def full(cpus, levels):
         Grid('slow', ('off', 'gzip', 'packaged', 'pool'), (9,),
              clients=(8, 64, 512)),
         Grid('events', ('off', 'gzip', 'packaged', 'pool'), (3,), ('',),
-             clients=(10000,)),
+             clients=(min(streams, 10000),)),
     ]
 
 
-def quick(cpus, levels):
+def quick(cpus, levels, streams):
     """Some 3 minutes for a round of these."""
     main = ('packaged', 'loop', 'pool')
     some = ('packaged', 'pool')
@@ -106,7 +106,7 @@ def quick(cpus, levels):
         Grid('loop', ('copied', 'pool'), levels[:1], clients=(1,)),
         Grid('one', some, levels, (JSON,), clients=(1,)),
         Grid('slow', some, (9,), clients=(8, 64, 512)),
-        Grid('events', ('off', *some), (3,), ('',), clients=(2000,)),
+        Grid('events', ('off', *some), (3,), ('',), clients=(min(streams, 2000),)),
     ]
 
 
@@ -128,10 +128,11 @@ def narrow(grids, args):
     return left
 
 
-def jobs(args, known, cpus):
-    """All jobs of a round, each of them once."""
+def jobs(args, known, cpus, streams=10000):
+    """All jobs of a round, each of them once; with no more than so many
+    streams of events."""
     levels = tuple(args.levels or ((9, 19) if args.quick else (3, 9, 15, 19)))
-    grids = (quick if args.quick else full)(cpus, levels)
+    grids = (quick if args.quick else full)(cpus, levels, streams)
     found = itertools.chain.from_iterable(
         grid.jobs(known) for grid in narrow(grids, args))
     return list(dict.fromkeys(found))

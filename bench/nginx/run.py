@@ -20,7 +20,7 @@ import plan
 import results
 from client import Client, cross_check
 from runs import Runs, Skipped
-from server import Failure, Nginx
+from server import Failure, Nginx, files_open_at_most
 
 SHOWN = ('p99_ms', 'max_ms', 'responses_per_s', 'cpu_ms', 'loop_cpu_ms',
          'peak_rss_mib', 'first_byte_ms', 'last_byte_ms', 'memory_mib',
@@ -58,7 +58,9 @@ class Bench:
         self.setup = setup
         self.cpus = len(os.sched_getaffinity(0))
         self.known = setup.known(args.peers)
-        self.jobs = plan.jobs(args, self.known, self.cpus)
+        # A stream takes two files of the client and two of NGINX.
+        self.jobs = plan.jobs(args, self.known, self.cpus,
+                              (files_open_at_most() - 100) // 2)
         self.client = Client(args.load, setup.folder)
         self.begun = time.monotonic()
         self.values = {}      # numbers by job, then by metric
@@ -251,3 +253,5 @@ if __name__ == '__main__':
         main()
     except Failure as error:
         sys.exit(f'run: {error}')
+    except KeyboardInterrupt:
+        sys.exit('run: interrupted; only whole rounds are in the results')

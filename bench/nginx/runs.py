@@ -239,8 +239,9 @@ class Runs:
         return self.event_streams(job, peer, streams, 4 * self.seconds)
 
     def event_streams(self, job, peer, streams, seconds):
+        # Two of each; NGINX closes new ones when it has few left.
         with self.nginx(peer, job.level,
-                        connections=2 * streams + 512) as nginx:
+                        connections=3 * streams + 512) as nginx:
             idle = nginx.resident_mib()
             report = self.load(
                 nginx, '--event-streams', streams, '--event-path', '/events/',

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
@@ -22,6 +23,17 @@ def free_port():
     with socket.socket() as sock:
         sock.bind(('127.0.0.1', 0))
         return sock.getsockname()[1]
+
+
+def files_open_at_most(wanted=65536):
+    """How many files a process may have open here, once that is raised."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, wanted))
+        except (ValueError, OSError):    # not even root may do so everywhere
+            return hard
+    return wanted
 
 
 def children_of(pid):
@@ -115,7 +127,7 @@ class Nginx:
             directives=self.peer.location(self.level),
             status=('location = /zstd_status { zstd_status; }'
                     if self.ours else ''),
-            files_open=2 * self.connections, connections=self.connections,
+            files_open=files_open_at_most(), connections=self.connections,
             folder=self.folder, port=self.port, listen=self.listen,
             files=self.files, origin=self.origin)
 
