@@ -195,11 +195,13 @@ typedef struct segzstd_cache_options {
     /* NULL: malloc() and free(). */
     const segzstd_allocator *allocator;
 
-    /* How many threads the host will run jobs on. At most two jobs for each are
-     * out at once over all streams, one to run and one to follow it without a
-     * pause; content is split only while fewer jobs than workers are out. More
-     * threads than that find no encoder. 0: number of CPUs this process may
-     * use. At most 1024. */
+    /* How many threads the host will run jobs on. So many jobs are out at once
+     * over all streams: a stream that was begun goes on before another begins,
+     * which would need an encoder of its own. With fixed segmentation, where a
+     * job is a whole segment, twice as many: one to run and one to follow it
+     * without a pause. Content is split only while fewer jobs than workers are
+     * out. More threads than that find no encoder. 0: number of CPUs this
+     * process may use. At most 1024. */
     unsigned workers;
 
     /* Encoders kept warm beyond those that are running. Encoders alive never

@@ -24,9 +24,6 @@
 /* One minute: longer than the pauses of a site that has traffic at all. */
 #define IDLE_NS_DEFAULT 60000000000u
 
-/* Jobs out for each worker, see segzstd__cache_job_out(). */
-#define JOBS_PER_WORKER 2
-
 /*
  * Idle blocks beyond this go, oldest first, before a block of another size is
  * allocated. Without it ten thousand streams that outgrow one size after the
@@ -534,12 +531,12 @@ void segzstd__cache_abandon(struct segzstd_cache *cache,
 
 /* ---- counters ---- */
 
-bool segzstd__cache_job_out(struct segzstd_cache *cache)
+bool segzstd__cache_job_out(struct segzstd_cache *cache, unsigned per_worker)
 {
     bool ok;
 
     pthread_mutex_lock(&cache->lock);
-    ok = cache->jobs_out < JOBS_PER_WORKER * cache->workers;
+    ok = cache->jobs_out < per_worker * cache->workers;
     if (ok)
         cache->jobs_out++;
     pthread_mutex_unlock(&cache->lock);

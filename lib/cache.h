@@ -126,11 +126,9 @@ void segzstd__cache_discard(struct segzstd_cache *cache,
 void segzstd__cache_abandon(struct segzstd_cache *cache,
                             struct segzstd__claim *claim);
 
-/*
- * Counts a job as out, unless two for each worker are: one that it runs and one
- * that waits for it, so that it never waits for the owner.
- */
-bool segzstd__cache_job_out(struct segzstd_cache *cache);
+/* Counts a job as out, unless `per_worker` for each worker are: 1, or 2 for one
+ * that may wait for its worker, so that this never waits for the owner. */
+bool segzstd__cache_job_out(struct segzstd_cache *cache, unsigned per_worker);
 
 /* Workers for which no job is out. */
 unsigned segzstd__cache_idle_workers(struct segzstd_cache *cache);

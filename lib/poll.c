@@ -274,6 +274,26 @@ static int prepare(struct segzstd_stream *s, struct segzstd__segment **seg)
     return error;
 }
 
+/*
+ * To prime with much for a short rest costs more than the rest itself: 1 MiB for
+ * 32 KiB, which an extent had no room for, made a response of unknown length a
+ * quarter dearer at level 19.
+ */
+#define PRIME_RATIO 4
+#define PRIME_LEAST (64 * KIB)
+
+static size_t prefix_of(const struct segzstd_stream *s,
+                        const struct segzstd__segment *seg,
+                        const struct segzstd_job *job)
+{
+    size_t prefix = segzstd__segment_prefix(seg, seg->fed);
+
+    if (segzstd__stream_is_fixed(s) || !job->last_of_run ||
+        job->from != seg->start)
+        return prefix;
+    return min_size(prefix, max_size(PRIME_LEAST, PRIME_RATIO * job->len));
+}
+
 static void fill_job(struct segzstd_stream *s, struct segzstd__segment *seg)
 {
     struct segzstd_job *job = &seg->job;
@@ -293,8 +313,8 @@ static void fill_job(struct segzstd_stream *s, struct segzstd__segment *seg)
     job->len = (size_t)(end - seg->fed);
     job->len_max =
         (size_t)((seg->open ? cap_end : min_u64(seg->end, cap_end)) - seg->fed);
-    job->prefix_len = segzstd__segment_prefix(seg, seg->fed);
     job->last_of_run = !seg->open && end == seg->end;
+    job->prefix_len = prefix_of(s, seg, job);
     job->claim = seg->claim;
     seg->claim = (struct segzstd__claim){NULL, 0};
     if (seg->reader != NULL && end > have) {
@@ -322,13 +342,19 @@ static int make_job(struct segzstd_stream *s, struct segzstd__segment *seg,
     return 0;
 }
 
-/* A job of the segment, if the cache lets one more out. */
+/*
+ * A job of the segment, if the cache lets one more out. A segment that goes on
+ * in another job holds its encoder meanwhile, so jobs that wait for a worker
+ * would take as many encoders as run, and push each other's tables out of the
+ * CPU's caches. A segment that is one job holds none, and may wait for its
+ * worker, so that this need not wait for the owner.
+ */
 static int give_job(struct segzstd_stream *s, struct segzstd__segment *seg,
                     segzstd_job **out)
 {
     int error;
 
-    if (!segzstd__cache_job_out(s->cache))
+    if (!segzstd__cache_job_out(s->cache, segzstd__stream_is_fixed(s) ? 2 : 1))
         return 0;
     error = make_job(s, seg, out);
     if (error != 0)

@@ -1,7 +1,6 @@
 /*
  * Adaptive segmentation: a cut is made for a worker that has nothing to do,
- * and for no other reason; and there are never more jobs out than two for each
- * worker, one to run and one to follow it.
+ * and for no other reason; and there are never more jobs out than workers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -267,7 +266,7 @@ static void test_set_max_jobs__one__makes_no_cut(void **state)
 static void test_want_job__refused_by_busy_workers__still_holds(void **state)
 {
     segzstd_stream_options options = level_options(1);
-    segzstd_cache *cache = expect_cache(1, NULL);
+    segzstd_cache *cache = expect_cache(2, NULL);
     struct drive d[3];
 
     (void)state;

@@ -49,7 +49,7 @@ static void run(segzstd_job *job)
 /* Or every small response would wait for the large ones. */
 static void test_inline__workers_have_all_they_can__gives_a_job(void **state)
 {
-    segzstd_cache *cache = expect_cache(1, NULL);
+    segzstd_cache *cache = expect_cache(2, NULL);
     unsigned char *content = data_new(8 * MIB, DATA_JSON, SEED);
     segzstd_stream *large[2];
     segzstd_job *out[2], *job;

@@ -922,20 +922,22 @@ static void test_alloc__host_refuses_once__idle_memory_is_given_up(void **state)
 
 /* ---- counters ---- */
 
-static void test_job_out__two_for_each_worker__then_no_more(void **state)
+static void test_job_out__so_many_for_each_worker__then_no_more(void **state)
 {
     struct fixture *f = *state;
 
     assert_int_equal(segzstd__cache_idle_workers(f->cache), 2);
     for (unsigned i = 0; i < 4; i++) {
-        assert_true(segzstd__cache_job_out(f->cache));
+        if (i == 2)
+            assert_false(segzstd__cache_job_out(f->cache, 1));
+        assert_true(segzstd__cache_job_out(f->cache, i < 2 ? 1 : 2));
         assert_int_equal(segzstd__cache_idle_workers(f->cache),
                          i < 1 ? 1 - i : 0);
         assert_int_equal(expect_cache_stats(f->cache).jobs_out, i + 1);
     }
-    assert_false(segzstd__cache_job_out(f->cache));
+    assert_false(segzstd__cache_job_out(f->cache, 2));
     segzstd__cache_job_back(f->cache);
-    assert_true(segzstd__cache_job_out(f->cache));
+    assert_true(segzstd__cache_job_out(f->cache, 2));
     for (unsigned i = 0; i < 4; i++)
         segzstd__cache_job_back(f->cache);
     assert_int_equal(segzstd__cache_idle_workers(f->cache), 2);
@@ -1082,7 +1084,7 @@ static void use_counters(struct user *u)
     const struct segzstd__tally tally = {1, 1, 1, 1, 1};
 
     segzstd__cache_count_stream(u->cache, 1);
-    if (segzstd__cache_job_out(u->cache)) {
+    if (segzstd__cache_job_out(u->cache, 2)) {
         segzstd__cache_idle_workers(u->cache);
         segzstd__cache_job_back(u->cache);
     }
@@ -1215,7 +1217,7 @@ int main(void)
         WITH_CACHE(test_get_block__budget_used_up__reclaims_then_null),
         WITH_CACHE(test_has_room__for_input__leaves_an_eighth),
         WITH_CACHE(test_alloc__host_refuses_once__idle_memory_is_given_up),
-        WITH_CACHE(test_job_out__two_for_each_worker__then_no_more),
+        WITH_CACHE(test_job_out__so_many_for_each_worker__then_no_more),
         WITH_CACHE(test_counters__added__are_in_the_statistics),
         WITH_CACHE(test_get_stats__memory__is_by_kind),
         WITH_CACHE(test_get_stats__size_of_an_older_caller__is_respected),
