@@ -192,6 +192,7 @@ typedef struct ngx_http_zstd_ctx_s {
     uint64_t                   sent;            /* bytes of output */
 
     ngx_queue_t                waiting;         /* for a job, or for memory */
+    ngx_msec_t                 turn;            /* its begin; 0: it has none */
     ngx_http_zstd_task_t      *free_tasks;
     ngx_uint_t                 tasks;           /* that are out */
     ngx_uint_t                 refused;         /* jobs, by a full pool, since
@@ -207,6 +208,7 @@ typedef struct ngx_http_zstd_ctx_s {
     unsigned                   broken:1;        /* no end of frame to come */
     unsigned                   no_input:1;      /* no memory for more of it */
     unsigned                   no_job:1;        /* no memory for a job */
+    unsigned                   gives_way:1;     /* to one that waited longer */
     unsigned                   failed:1;
     unsigned                   last:1;          /* last_buf was passed on */
     unsigned                   terminated:1;    /* the request is to be freed */

@@ -25,6 +25,13 @@
  */
 #define NGX_HTTP_ZSTD_REFUSED       10
 
+/*
+ * A response goes on until it is done, before another begins: that takes the
+ * fewest encoders, and ends the first ones soonest.  After so many milliseconds
+ * it is the turn of one that has no job, if there is one.
+ */
+#define NGX_HTTP_ZSTD_TURN          1000
+
 /* what is stored at a time if it cannot be compressed: one block */
 #define NGX_HTTP_ZSTD_STORE         (128 * 1024)
 
@@ -48,6 +55,7 @@ static void ngx_http_zstd_enter_queue(ngx_http_zstd_ctx_t *ctx);
 static ngx_int_t ngx_http_zstd_submit(ngx_http_zstd_ctx_t *ctx,
     segzstd_job *job);
 static ngx_http_zstd_task_t *ngx_http_zstd_get_task(ngx_http_zstd_ctx_t *ctx);
+static ngx_uint_t ngx_http_zstd_turn_is_over(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_resume(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_end_request(ngx_http_request_t *r);
 static void ngx_http_zstd_turn_handler(ngx_event_t *ev);
@@ -85,11 +93,11 @@ ngx_http_zstd_work(ngx_http_zstd_ctx_t *ctx)
 
     ngx_http_zstd_leave_queue(ctx);
 
-    if (ctx->no_input || ctx->no_job) {
+    if (ctx->no_input || ctx->no_job || ctx->gives_way) {
         ngx_http_zstd_enter_queue(ctx);
     }
 
-    if (ctx->no_job) {
+    if (ctx->no_job || ctx->gives_way) {
         return NGX_OK;
     }
 
@@ -330,6 +338,10 @@ submitted:
 
 #endif
 
+    if (ctx->turn == 0) {
+        ctx->turn = ngx_current_msec;
+    }
+
     if (ctx->tasks++ == 0) {
         ctx->request->main->blocked++;
     }
@@ -390,6 +402,11 @@ ngx_http_zstd_done(ngx_http_zstd_task_t *task)
         ngx_post_event(&t->wake, &ngx_posted_events);
     }
 
+    if (ngx_http_zstd_turn_is_over(ctx)) {
+        ctx->turn = 0;
+        ctx->gives_way = 1;
+    }
+
     ngx_http_zstd_count_cache();
 
     if (rc == SEGZSTD_ERR_NOMEM) {
@@ -402,6 +419,31 @@ ngx_http_zstd_done(ngx_http_zstd_task_t *task)
     }
 
     ngx_http_zstd_resume(ctx);
+}
+
+
+/* and another one can have it */
+
+static ngx_uint_t
+ngx_http_zstd_turn_is_over(ngx_http_zstd_ctx_t *ctx)
+{
+    ngx_queue_t            *q;
+    ngx_http_zstd_ctx_t    *first;
+    ngx_http_zstd_tasks_t  *t;
+
+    t = &ngx_http_zstd_tasks;
+
+    if (ctx->tasks || ngx_queue_empty(&t->waiting)
+        || ngx_current_msec - ctx->turn < NGX_HTTP_ZSTD_TURN)
+    {
+        return 0;
+    }
+
+    q = ngx_queue_head(&t->waiting);
+    first = ngx_queue_data(q, ngx_http_zstd_ctx_t, waiting);
+
+    return first != ctx && first->tasks == 0
+           && !first->no_input && !first->no_job;
 }
 
 
@@ -524,6 +566,7 @@ ngx_http_zstd_wake_handler(ngx_event_t *ev)
 
         ctx->no_input = 0;
         ctx->no_job = 0;
+        ctx->gives_way = 0;
 
         ngx_http_zstd_resume(ctx);
 

@@ -2,6 +2,7 @@
 reported faults."""
 
 import collections
+import json
 import random
 import threading
 import time
@@ -442,6 +443,42 @@ def test_b62_no_response_takes_all_tasks(serve):
     at_once(2, one)
     # when one was half way, the other had begun
     assert min(seen.values()) > 0, seen
+
+
+def test_short_one_behind_long_ones(serve):
+    """More long responses than threads at a slow level: a short one, which came
+    later, has its turn before they are done."""
+    long, short = data.text(pick(9, 6) * MIB), data.text(150000)
+    nginx = serve(
+        "location = /status { zstd off; zstd_status; }",
+        http="zstd_comp_level 19; zstd_parallel_tasks 1;",
+        files={"long": long, "short": short},
+    )
+    done = []
+
+    def all_wait():
+        page = json.loads(http1.get(nginx.port, "/status").body)
+        return page["all"]["cache"]["streams_open"] == 4
+
+    def one(path, content):
+        response = http1.get(nginx.port, path)
+        done.append(path)
+        check_response(response, content, command=False)
+
+    longs = [
+        threading.Thread(target=one, args=("/long", long)) for _ in range(4)
+    ]
+    for thread in longs:
+        thread.start()
+    wait_for(all_wait, "four responses that have begun")
+    one("/short", short)
+    ended = done.index("/short")
+    for thread in longs:
+        thread.join()
+    assert done.count("/long") == 4
+    # two threads: the third and the fourth begin when others end, and it came
+    # after these
+    assert ended <= 2, done
 
 
 def test_pool_of_many_threads_and_requests(serve):
