@@ -96,6 +96,17 @@ size_t segzstd__plan_job_bytes(int level)
     return level <= 12 ? 256 * KIB : BLOCK_BYTES_MAX;
 }
 
+/* Half of a millisecond at the middle levels, 3 to 6 ms at the slow ones, where a
+ * whole block takes 50. It costs no size: less than 0.2 % either way. */
+size_t segzstd__plan_first_bytes(int level)
+{
+    if (level <= 4)
+        return BLOCK_BYTES_MAX;
+    if (level <= 8)
+        return 64 * KIB;
+    return level <= 12 ? 32 * KIB : 16 * KIB;
+}
+
 /* About 3 ms, or one block. */
 size_t segzstd__plan_whole_bytes(int level)
 {

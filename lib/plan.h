@@ -29,6 +29,10 @@ size_t segzstd__plan_overlap(int level, unsigned window_log,
 /* Content bytes of one job: some milliseconds of work, whole blocks. */
 size_t segzstd__plan_job_bytes(int level);
 
+/* Content of the first job of a stream: little, so that its first bytes leave
+ * early. */
+size_t segzstd__plan_first_bytes(int level);
+
 /* The whole content, if it is not longer, is best compressed in one call: it is
  * not worth a cut, and no other thread of it waits. At most one job. */
 size_t segzstd__plan_whole_bytes(int level);

@@ -5,9 +5,6 @@
 #include "plan.h"
 #include "stream.h"
 
-/* The first job of a stream is short, so that its first bytes leave early. */
-#define FIRST_JOB_BYTES BLOCK_BYTES_MAX
-
 /* ---- choosing a job ---- */
 
 /* With a checksum content stays in memory until its turn to be hashed comes, so
@@ -178,7 +175,7 @@ static uint64_t job_end(const struct segzstd_stream *s,
     if (segzstd__stream_is_fixed(s))
         return seg->fed + bytes;
     if (seg->fed == 0)
-        most = min_size(most, FIRST_JOB_BYTES);
+        most = segzstd__plan_first_bytes(s->options.level);
     /* a short rest joins the last job */
     if (!seg->open && bytes <= most + most / 8)
         return seg->fed + bytes;

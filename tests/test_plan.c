@@ -147,6 +147,8 @@ static void test_job_bytes__any_level__are_whole_blocks_and_fall(void **state)
         assert_true(n <= before);
         assert_in_range(segzstd__plan_whole_bytes(levels[i]), BLOCK_BYTES_MAX,
                         n);
+        assert_in_range(segzstd__plan_first_bytes(levels[i]), 16 * KIB,
+                        BLOCK_BYTES_MAX);
         before = n;
     }
 }
