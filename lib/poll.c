@@ -169,7 +169,7 @@ static uint64_t job_end(const struct segzstd_stream *s,
                         const struct segzstd__segment *seg)
 {
     uint64_t bytes = run_end(s, seg) - seg->fed;
-    uint64_t blocks = bytes - bytes % BLOCK_BYTES_MAX;
+    uint64_t blocks = seg->open ? bytes - bytes % BLOCK_BYTES_MAX : bytes;
     size_t most = s->shared.slice_bytes;
 
     if (segzstd__stream_is_fixed(s))
@@ -305,6 +305,7 @@ static void fill_job(struct segzstd_stream *s, struct segzstd__segment *seg)
     job->zstd_error = "";
     job->whole = fits_one_call(s, seg);
     end = job->whole ? seg->end : min_u64(job_end(s, seg), cap_end);
+    assert(end > seg->fed);
     job->from = seg->fed;
     job->content = segzstd__extent_at(extent, seg->fed);
     job->len = (size_t)(end - seg->fed);

@@ -224,6 +224,38 @@ static void test_max_jobs__smaller_than_workers__is_honoured(void **state)
     segzstd_cache_free(cache);
 }
 
+/* A closed segment, shorter than a block but longer than a first job, is no
+ * whole number of blocks. Its first job was empty, and so were all that followed
+ * it. */
+static void test_first_job__closed_segment_below_a_block__goes_on(void **state)
+{
+    enum { PART = 100 * KIB, LEN = 300 * KIB };
+    static const int levels[] = {3, 5, 9, 19};
+    unsigned char *content = data_new(LEN, DATA_JSON, SEED);
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        segzstd_stream_options options = level_options(levels[i]);
+        segzstd_cache *cache = expect_cache(1, NULL);
+        struct drive d;
+
+        drive_init(&d, expect_stream(cache, &options), SEED);
+        assert_int_equal(segzstd_stream_push_ref(d.stream, content, PART,
+                                                 SEGZSTD_CONTINUE, NULL, NULL),
+                         0);
+        d.taken += PART;
+        assert_int_equal(
+            drive_push(&d, content + PART, LEN - PART, SEGZSTD_END), 0);
+        assert_int_equal(drive_end(&d), 0);
+        expect_frame(&d, content, LEN);
+        assert_true(expect_stream_stats(d.stream).jobs_peak == 1);
+        segzstd_stream_free(d.stream);
+        drive_free(&d);
+        segzstd_cache_free(cache);
+    }
+    free(content);
+}
+
 /* As a host does for a reader that is slow: while one job is allowed there is
  * no cut, whatever is idle; then there are again as many as before. */
 static void test_set_max_jobs__one__makes_no_cut(void **state)
@@ -398,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_split__all_workers_idle__uses_all),
         cmocka_unit_test(test_split__little_input__never),
         cmocka_unit_test(test_max_jobs__smaller_than_workers__is_honoured),
+        cmocka_unit_test(test_first_job__closed_segment_below_a_block__goes_on),
         cmocka_unit_test(test_set_max_jobs__one__makes_no_cut),
         cmocka_unit_test(test_want_job__refused_by_busy_workers__still_holds),
         cmocka_unit_test(test_schedule__at_random__decodes_and_is_bounded),
