@@ -208,7 +208,8 @@ typedef struct ngx_http_zstd_ctx_s {
     unsigned                   broken:1;        /* no end of frame to come */
     unsigned                   no_input:1;      /* no memory for more of it */
     unsigned                   no_job:1;        /* no memory for a job */
-    unsigned                   gives_way:1;     /* to one that waited longer */
+    unsigned                   begun:1;         /* had a job */
+    unsigned                   gives_way:1;     /* to one that had none */
     unsigned                   failed:1;
     unsigned                   last:1;          /* last_buf was passed on */
     unsigned                   terminated:1;    /* the request is to be freed */

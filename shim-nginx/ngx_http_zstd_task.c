@@ -28,9 +28,10 @@
 /*
  * A response goes on until it is done, before another begins: that takes the
  * fewest encoders, and ends the first ones soonest.  After so many milliseconds
- * it is the turn of one that has no job, if there is one.
+ * it is the turn of one that had none yet, if there is one.  Turn and turn about
+ * would not do: each needs an encoder primed anew, a second at slow levels.
  */
-#define NGX_HTTP_ZSTD_TURN          1000
+#define NGX_HTTP_ZSTD_TURN          2000
 
 /* what is stored at a time if it cannot be compressed: one block */
 #define NGX_HTTP_ZSTD_STORE         (128 * 1024)
@@ -61,6 +62,7 @@ static void ngx_http_zstd_end_request(ngx_http_request_t *r);
 static void ngx_http_zstd_turn_handler(ngx_event_t *ev);
 static void ngx_http_zstd_wake_handler(ngx_event_t *ev);
 static void ngx_http_zstd_tick_handler(ngx_event_t *ev);
+static void ngx_http_zstd_keep_waiting(void);
 
 
 static ngx_http_zstd_tasks_t  ngx_http_zstd_tasks;
@@ -340,6 +342,7 @@ submitted:
 
     if (ctx->turn == 0) {
         ctx->turn = ngx_current_msec;
+        ctx->begun = 1;
     }
 
     if (ctx->tasks++ == 0) {
@@ -442,8 +445,7 @@ ngx_http_zstd_turn_is_over(ngx_http_zstd_ctx_t *ctx)
     q = ngx_queue_head(&t->waiting);
     first = ngx_queue_data(q, ngx_http_zstd_ctx_t, waiting);
 
-    return first != ctx && first->tasks == 0
-           && !first->no_input && !first->no_job;
+    return !first->begun && !first->no_input && !first->no_job;
 }
 
 
@@ -603,11 +605,49 @@ ngx_http_zstd_tick_handler(ngx_event_t *ev)
 
     if (!ngx_queue_empty(&t->waiting)) {
         ngx_http_zstd_wake_handler(&t->wake);
+        ngx_http_zstd_keep_waiting();
     }
 
     ngx_http_zstd_count_cache();
 
     if ((t->out || !ngx_queue_empty(&t->waiting)) && !ev->timer_set) {
         ngx_add_timer(ev, NGX_HTTP_ZSTD_TICK);
+    }
+}
+
+
+/*
+ * The time in which a client has to take something begins anew as long as there
+ * is nothing for it to take.
+ */
+
+static void
+ngx_http_zstd_keep_waiting(void)
+{
+    ngx_queue_t               *q;
+    ngx_event_t               *wev;
+    ngx_http_request_t        *r;
+    ngx_http_zstd_ctx_t       *ctx;
+    ngx_http_zstd_tasks_t     *t;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    t = &ngx_http_zstd_tasks;
+
+    for (q = ngx_queue_head(&t->waiting);
+         q != ngx_queue_sentinel(&t->waiting);
+         q = ngx_queue_next(q))
+    {
+        ctx = ngx_queue_data(q, ngx_http_zstd_ctx_t, waiting);
+
+        r = ctx->request;
+        wev = r->connection->write;
+
+        if (ctx->busy || ctx->terminated || wev->delayed || !wev->timer_set) {
+            continue;
+        }
+
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        ngx_add_timer(wev, clcf->send_timeout);
     }
 }

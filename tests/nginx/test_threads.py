@@ -445,6 +445,23 @@ def test_b62_no_response_takes_all_tasks(serve):
     assert min(seen.values()) > 0, seen
 
 
+def test_no_send_timeout_before_there_is_output(serve):
+    """More responses than threads at a slow level: those that waited for a
+    thread longer than send_timeout were closed, as if their clients did not
+    read."""
+    content = data.text(MIB)
+    nginx = serve(
+        "send_timeout 3s;",
+        http="zstd_comp_level 19; zstd_parallel_tasks 1;",
+        files={"f": content},
+    )
+
+    def one(_):
+        check_response(http1.get(nginx.port, "/f"), content, command=False)
+
+    at_once(pick(32, 16), one)
+
+
 def test_short_one_behind_long_ones(serve):
     """More long responses than threads at a slow level: a short one, which came
     later, has its turn before they are done."""
