@@ -27,9 +27,10 @@
 
 /*
  * A response goes on until it is done, before another begins: that takes the
- * fewest encoders, and ends the first ones soonest.  After so many milliseconds
- * it is the turn of one that had none yet, if there is one.  Turn and turn about
- * would not do: each needs an encoder primed anew, a second at slow levels.
+ * fewest encoders, and ends the first ones soonest.  After so many
+ * milliseconds it is the turn of one that had none yet, if there is one.  Turn
+ * and turn about would not do: each needs an encoder primed anew, a second at
+ * slow levels.
  */
 #define NGX_HTTP_ZSTD_TURN          2000
 
