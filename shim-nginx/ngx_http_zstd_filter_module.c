@@ -505,7 +505,11 @@ ngx_http_zstd_stream(ngx_http_zstd_ctx_t *ctx)
     r = ctx->request;
     conf = ctx->conf;
 
-    ctx->input_max = ngx_http_zstd_input_bytes(&options.extent_bytes);
+    /* segments of a fixed size are cut anyway */
+
+    ctx->input_max = ngx_http_zstd_input_bytes(conf->segment_size
+                                               ? NULL
+                                               : &options.extent_bytes);
 
     options.level = (int) conf->level;
     options.window_log = (unsigned) conf->window_log;

@@ -38,6 +38,13 @@
  */
 #define NGX_HTTP_ZSTD_LINGER  2
 
+/* of that time; Darwin cannot choose it */
+#if (NGX_DARWIN)
+#define NGX_HTTP_ZSTD_CLOCK   CLOCK_REALTIME
+#else
+#define NGX_HTTP_ZSTD_CLOCK   CLOCK_MONOTONIC
+#endif
+
 
 typedef struct ngx_http_zstd_runner_s  ngx_http_zstd_runner_t;
 
@@ -69,6 +76,7 @@ typedef struct {
 
 
 static ngx_uint_t ngx_http_zstd_may_run(ngx_uint_t running);
+static ngx_uint_t ngx_http_zstd_needs_runner(void);
 static ngx_uint_t ngx_http_zstd_hand_over(void);
 static ngx_http_zstd_task_t *ngx_http_zstd_first_task(ngx_thread_pool_t *pool);
 static ngx_int_t ngx_http_zstd_post_runner(ngx_thread_pool_t *pool);
@@ -143,15 +151,7 @@ ngx_http_zstd_post(ngx_http_zstd_task_t *task)
 
     ngx_queue_insert_tail(&t->ready, &task->queue);
 
-    start = ngx_http_zstd_may_run(t->running);
-
-    if (start && ngx_http_zstd_hand_over()) {
-        start = 0;
-    }
-
-    if (start) {
-        t->running++;
-    }
+    start = ngx_http_zstd_needs_runner();
 
     (void) ngx_thread_mutex_unlock(&t->mutex, t->log);
 
@@ -194,6 +194,28 @@ ngx_http_zstd_may_run(ngx_uint_t running)
            || running + ngx_http_zstd_status_others_running(t->zmcf,
                                                          ngx_http_zstd_slot)
               < t->limit;
+}
+
+
+/*
+ * Whether a task that is ready needs one more runner, which counts as running
+ * from then on; under the mutex.
+ */
+
+static ngx_uint_t
+ngx_http_zstd_needs_runner(void)
+{
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    if (!ngx_http_zstd_may_run(t->running) || ngx_http_zstd_hand_over()) {
+        return 0;
+    }
+
+    t->running++;
+
+    return 1;
 }
 
 
@@ -280,13 +302,9 @@ ngx_http_zstd_post_ready(void)
 
     (void) ngx_thread_mutex_lock(&t->mutex, t->log);
 
-    if (!ngx_queue_empty(&t->ready)
-        && ngx_http_zstd_may_run(t->running)
-        && !ngx_http_zstd_hand_over())
-    {
+    if (!ngx_queue_empty(&t->ready) && ngx_http_zstd_needs_runner()) {
         q = ngx_queue_head(&t->ready);
         task = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
-        t->running++;
     }
 
     (void) ngx_thread_mutex_unlock(&t->mutex, t->log);
@@ -359,7 +377,7 @@ ngx_http_zstd_create_runner(void)
     }
 
 #if !(NGX_DARWIN)
-    (void) pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void) pthread_condattr_setclock(&attr, NGX_HTTP_ZSTD_CLOCK);
 #endif
 
     err = pthread_cond_init(&runner->cond, &attr);
@@ -460,11 +478,7 @@ ngx_http_zstd_linger(ngx_http_zstd_runner_t *runner, ngx_log_t *log)
 
     t = &ngx_http_zstd_threads;
 
-#if (NGX_DARWIN)
-    (void) clock_gettime(CLOCK_REALTIME, &until);
-#else
-    (void) clock_gettime(CLOCK_MONOTONIC, &until);
-#endif
+    (void) clock_gettime(NGX_HTTP_ZSTD_CLOCK, &until);
 
     until.tv_nsec += NGX_HTTP_ZSTD_LINGER * 1000000;
 
