@@ -88,14 +88,20 @@ class Runs:
         self.load(nginx, *large(nginx.peer, job.file), '--large-connections',
                   count, '--seconds', 0.3, run='warm')
 
+    def warmed(self, job, peer, connections, *options, **more):
+        """Large responses, and what `options` say, from a server that has sent
+        some before."""
+        with self.nginx(peer, job.level) as nginx:
+            self.warm(nginx, job, connections)
+            return self.load(nginx, *large(peer, job.file), *options,
+                             **{'run': job.run, **more})
+
     def capacity(self, peer, level, connections):
         """Responses per second of a peer that has nothing else to do."""
         job = plan.Job('closed', peer.name, level, plan.MIDDLE)
-        with self.nginx(peer, level) as nginx:
-            self.warm(nginx, job, connections)
-            report = self.load(
-                nginx, *large(peer, plan.MIDDLE), '--large-connections',
-                connections, '--seconds', self.seconds, run='capacity')
+        report = self.warmed(job, peer, connections, '--large-connections',
+                             connections, '--seconds', self.seconds,
+                             run='capacity')
         return report['large']['per_second']
 
     def set_rates(self, levels, base, clients):
@@ -116,14 +122,10 @@ class Runs:
             raise Skipped(f'{rate:.0f} large responses a second are more '
                           'than it can do')
         seconds = max(4 * self.seconds, self.bursts() * job.phase / rate)
-        with self.nginx(peer, job.level) as nginx:
-            self.warm(nginx, job, 2)
-            report = self.load(
-                nginx, *small(plan.SMALL), *large(peer, job.file),
-                '--large-rate', rate, '--large-phase', job.phase,
-                '--seconds', round(seconds, 2), *self.curve(job),
-                run='open', open_loop=True)
-        return self.small_numbers(report)
+        return self.small_numbers(self.warmed(
+            job, peer, 2, *small(plan.SMALL), '--large-rate', rate,
+            '--large-phase', job.phase, '--seconds', round(seconds, 2),
+            *self.curve(job), open_loop=True))
 
     def bursts(self):
         return 1 if self.seconds < 1 else 3
@@ -154,22 +156,15 @@ class Runs:
             rate = self.rates['saturated', job.level]
             more = ('--large-rate', rate, '--large-phase', job.clients)
             seconds = max(seconds, self.bursts() * job.clients / rate)
-        with self.nginx(peer, job.level) as nginx:
-            self.warm(nginx, job, job.clients)
-            report = self.load(
-                nginx, *small(plan.SMALL), *large(peer, job.file), *more,
-                '--seconds', round(seconds, 2), run='saturated',
-                open_loop=True)
-        return self.small_numbers(report)
+        return self.small_numbers(self.warmed(
+            job, peer, job.clients, *small(plan.SMALL), *more, '--seconds',
+            round(seconds, 2), open_loop=True))
 
     # Throughput, CPU, first and last byte
 
     def closed(self, job, peer):
-        with self.nginx(peer, job.level) as nginx:
-            self.warm(nginx, job, job.clients)
-            report = self.load(
-                nginx, *large(peer, job.file), '--large-connections',
-                job.clients, '--seconds', self.seconds, run='closed')
+        report = self.warmed(job, peer, job.clients, '--large-connections',
+                             job.clients, '--seconds', self.seconds)
         found = worker_costs(report, report['large']['answered'])
         found['responses_per_s'] = report['large']['per_second']
         found.update(generator(report))
@@ -177,10 +172,7 @@ class Runs:
 
     def loop(self, job, peer):
         """What the event loop's own thread does for a response."""
-        with self.nginx(peer, job.level) as nginx:
-            self.warm(nginx, job, 1)
-            report = self.load(nginx, *large(peer, job.file), '--seconds',
-                               self.seconds, run='loop')
+        report = self.warmed(job, peer, 1, '--seconds', self.seconds)
         thread = report['worker']['threads'][0]
         return {'loop_cpu_ms':
                 1e3 * thread['cpu_s'] / report['large']['answered'],
@@ -188,10 +180,8 @@ class Runs:
 
     def one(self, job, peer):
         """One connection: first and last byte."""
-        with self.nginx(peer, job.level) as nginx:
-            self.warm(nginx, job, 1)
-            report = self.load(nginx, *large(peer, job.file), '--large-count',
-                               20, '--seconds', self.seconds, run='one')
+        report = self.warmed(job, peer, 1, '--large-count', 20, '--seconds',
+                             self.seconds)
         return {'first_byte_ms': report['large']['first_byte_ms']['p50'],
                 'last_byte_ms': report['large']['last_byte_ms']['p50'],
                 **generator(report)}

@@ -194,11 +194,23 @@ static bool read_coding(const char *option, const char *value,
            complain(option, value, "a content coding, as zstd or identity");
 }
 
+static bool read_count(const char *option, const char *value, unsigned min,
+                       unsigned max, unsigned *count)
+{
+    uint64_t number;
+    char wanted[64];
+
+    if (read_whole(value, min, max, &number)) {
+        *count = (unsigned)number;
+        return true;
+    }
+    snprintf(wanted, sizeof(wanted), "a number from %u to %u", min, max);
+    return complain(option, value, wanted);
+}
+
 static bool parse_stream(struct stream_args *stream, int field,
                          const char *option, const char *value)
 {
-    uint64_t number = 0;
-
     switch (field) {
     case PATH:
         return read_path(option, value, &stream->path);
@@ -211,15 +223,9 @@ static bool parse_stream(struct stream_args *stream, int field,
         return read_double(value, 1, 1e9, &stream->read_rate) ||
                complain(option, value, "a number from 1 to 1000000000");
     case PHASE:
-        if (!read_whole(value, 1, 1024, &number))
-            return complain(option, value, "a number from 1 to 1024");
-        stream->phase = (unsigned)number;
-        return true;
+        return read_count(option, value, 1, 1024, &stream->phase);
     case CONNECTIONS:
-        if (!read_whole(value, 1, 4096, &number))
-            return complain(option, value, "a number from 1 to 4096");
-        stream->connections = (unsigned)number;
-        return true;
+        return read_count(option, value, 1, 4096, &stream->connections);
     default:
         return read_whole(value, 1, UINT32_MAX, &stream->count) ||
                complain(option, value, "a number from 1 to 4294967295");
@@ -233,10 +239,7 @@ static bool parse_events(struct event_args *events, int code,
 
     switch (code) {
     case EVENTS:
-        if (!read_whole(value, 1, 50000, &number))
-            return complain(option, value, "a number from 1 to 50000");
-        events->streams = (unsigned)number;
-        return true;
+        return read_count(option, value, 1, 50000, &events->streams);
     case EVENT_PATH:
         return read_path(option, value, &events->path);
     case EVENT_ENCODING:
@@ -250,10 +253,7 @@ static bool parse_events(struct event_args *events, int code,
         return read_double(value, 0.001, 10000, &events->rate) ||
                complain(option, value, "a number from 0.001 to 10000");
     default:
-        if (!read_whole(value, EVENT_MIN, EVENT_MAX, &number))
-            return complain(option, value, "a number from 128 to 65536");
-        events->bytes = (unsigned)number;
-        return true;
+        return read_count(option, value, EVENT_MIN, EVENT_MAX, &events->bytes);
     }
 }
 
