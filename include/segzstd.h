@@ -419,8 +419,9 @@ typedef struct segzstd_stream_options {
     /* Most copied content, in bytes, that one piece of memory holds, with what
      * was compressed already: at its end another encoder has to begin, with
      * the overlap alone. More gives smaller output of long contents (level 9,
-     * 9 MB of JavaScript: 2 MiB cost 1.8 % of the size); it is allocated as the
-     * content comes, in steps. 0: twice input_bytes; at least 128 KiB. */
+     * 9 MB of JavaScript: 2 MiB cost 1.8 % of the size). Content of a size that
+     * was told is given room at once, other content in steps. 0: twice
+     * input_bytes; at least 128 KiB. */
     size_t extent_bytes;
 } segzstd_stream_options;
 

@@ -97,7 +97,8 @@ size_t segzstd__plan_job_bytes(int level)
 }
 
 /* Half of a millisecond at the middle levels, 3 to 6 ms at the slow ones, where a
- * whole block takes 50. It costs no size: less than 0.2 % either way. */
+ * whole block takes 50. With one encoder it costs no size: less than 0.2 % either
+ * way. */
 size_t segzstd__plan_first_bytes(int level)
 {
     if (level <= 4)
