@@ -211,17 +211,42 @@ static struct segzstd__encoder *vacate(struct segzstd_cache *cache,
     return encoder;
 }
 
-/* Idle encoder with the same key, the one used last, whose tables are most
- * likely to be in the CPU's cache. */
+/* Its tables are large enough. */
+static bool key_covers(const struct segzstd__key *have,
+                       const struct segzstd__key *want)
+{
+    return have->level == want->level && have->window_log >= want->window_log &&
+           have->size_log >= want->size_log;
+}
+
+/*
+ * Idle encoder of the key's level: one with the same key, else one that is
+ * larger, else one that is smaller, which libzstd will enlarge. Of each kind the
+ * one used last, whose tables are most likely to be in the CPU's cache. So
+ * content of many sizes, and the parts of what was cut, take no more encoders
+ * than are used at once.
+ */
 static struct segzstd__slot *find_idle(struct segzstd_cache *cache,
                                        const struct segzstd__key *key)
 {
+    struct segzstd__slot *larger = NULL, *smaller = NULL;
     struct segzstd__link *link;
 
-    for (link = cache->idle.prev; link != &cache->idle; link = link->prev)
-        if (keys_equal(&slot_of(link)->key, key))
-            return slot_of(link);
-    return NULL;
+    for (link = cache->idle.prev; link != &cache->idle; link = link->prev) {
+        struct segzstd__slot *slot = slot_of(link);
+
+        if (keys_equal(&slot->key, key))
+            return slot;
+        if (slot->key.level != key->level)
+            continue;
+        if (key_covers(&slot->key, key)) {
+            if (larger == NULL)
+                larger = slot;
+        } else if (smaller == NULL) {
+            smaller = slot;
+        }
+    }
+    return larger != NULL ? larger : smaller;
 }
 
 static bool claim_holds(const struct segzstd__claim *claim)
@@ -235,11 +260,12 @@ static struct segzstd__slot *choose_slot(struct segzstd_cache *cache,
 {
     struct segzstd__slot *slot = find_idle(cache, key);
 
-    if (slot != NULL) {
+    if (slot != NULL && key_covers(&slot->key, key))
         cache->hits++;
+    else
+        cache->misses++;
+    if (slot != NULL)
         return leave_idle(cache, slot);
-    }
-    cache->misses++;
     slot = first_of(&cache->unused);
     if (slot != NULL) {
         list_remove(&slot->link);
@@ -465,7 +491,7 @@ struct segzstd__slot *segzstd__cache_acquire(struct segzstd_cache *cache,
     if (slot != NULL)
         cache->running++;
     /* A run that goes on has the tables that it began with. */
-    if (slot != NULL && !*resumed)
+    if (slot != NULL && !*resumed && !key_covers(&slot->key, key))
         slot->key = *key;
     pthread_mutex_unlock(&cache->lock);
     *claim = (struct segzstd__claim){NULL, 0};

@@ -19,8 +19,9 @@
 #include "pool.h"
 #include "retain.h"
 
-/* What an encoder's tables were last sized by. Encoders are reused for the same
- * key where possible, since libzstd would rebuild its tables otherwise. */
+/* What an encoder's tables are sized by: the largest use since libzstd made them.
+ * Smaller ones leave them as they are (but libzstd makes tables smaller that were
+ * three times too large for 128 uses in a row). */
 struct segzstd__key {
     int level;
     unsigned window_log;

@@ -56,7 +56,7 @@ static bool is_supported(void)
 #include "support/expect.h"
 
 static const struct segzstd__key key_a = {1, 17, 16};
-static const struct segzstd__key key_b = {1, 17, 17};
+static const struct segzstd__key key_b = {2, 17, 16};
 
 /* ---- fixtures ---- */
 
@@ -409,24 +409,75 @@ static void test_acquire__same_key_idle__is_a_hit_newest_first(void **state)
     segzstd__cache_release(f->cache, second);
 }
 
-/* All three parts of the key count: an encoder of another kind would build its
- * tables anew. */
-static void test_acquire__key_differs_in_one_part__is_a_miss(void **state)
+static void test_acquire__other_level__takes_a_new_one(void **state)
 {
-    static const struct segzstd__key others[] = {
-        {2, 17, 16}, {1, 18, 16}, {1, 17, 15}};
+    struct fixture *f = *state;
+    struct segzstd__slot *own = acquire(f, &key_a), *slot;
+
+    segzstd__cache_release(f->cache, own);
+    slot = acquire(f, &key_b);
+    assert_ptr_not_equal(slot, own);
+    segzstd__cache_release(f->cache, slot);
+    expect_counts(f, 0, 2, 0);
+    expect_encoders(f, 0, 0, 2);
+}
+
+/* Tables that are large enough need not be made anew, and stay large. */
+static void test_acquire__larger_one_idle__is_a_hit(void **state)
+{
+    static const struct segzstd__key smaller[] = {
+        {1, 16, 16}, {1, 17, 15}, {1, 10, 0}};
     struct fixture *f = *state;
     struct segzstd__slot *own = acquire(f, &key_a);
 
     segzstd__cache_release(f->cache, own);
     for (size_t i = 0; i < 3; i++) {
-        struct segzstd__slot *slot = acquire(f, &others[i]);
+        assert_ptr_equal(acquire(f, &smaller[i]), own);
+        segzstd__cache_release(f->cache, own);
+    }
+    expect_counts(f, 3, 1, 0);
+    assert_ptr_equal(acquire(f, &key_a), own);
+    expect_counts(f, 4, 1, 0);
+    segzstd__cache_release(f->cache, own);
+}
 
-        assert_ptr_not_equal(slot, own);
-        segzstd__cache_release(f->cache, slot);
+/* Content of many sizes takes as many encoders as are used at once. */
+static void test_acquire__smaller_one_idle__is_enlarged(void **state)
+{
+    static const struct segzstd__key larger[] = {
+        {1, 18, 16}, {1, 18, 17}, {1, 20, 20}};
+    struct fixture *f = *state;
+    struct segzstd__slot *own = acquire(f, &key_a);
+
+    segzstd__cache_release(f->cache, own);
+    for (size_t i = 0; i < 3; i++) {
+        assert_ptr_equal(acquire(f, &larger[i]), own);
+        segzstd__cache_release(f->cache, own);
     }
     expect_counts(f, 0, 4, 0);
-    expect_encoders(f, 0, 0, 4);
+    expect_encoders(f, 0, 0, 1);
+}
+
+static void test_acquire__several_idle__same_then_larger_then_newest(
+    void **state)
+{
+    static const struct segzstd__key large = {1, 19, 19}, middle = {1, 18, 18};
+    struct fixture *f = *state;
+    struct segzstd__slot *a = acquire(f, &key_a), *b = acquire(f, &large);
+    struct segzstd__slot *c = acquire(f, &key_a);
+
+    segzstd__cache_release(f->cache, b);
+    segzstd__cache_release(f->cache, a);
+    segzstd__cache_release(f->cache, c);
+    assert_ptr_equal(acquire(f, &key_a), c);
+    segzstd__cache_release(f->cache, c);
+    assert_ptr_equal(acquire(f, &middle), b);
+    assert_ptr_equal(acquire(f, &middle), c);
+    assert_ptr_equal(acquire(f, &key_a), a);
+    expect_counts(f, 3, 4, 0);
+    segzstd__cache_release(f->cache, a);
+    segzstd__cache_release(f->cache, b);
+    segzstd__cache_release(f->cache, c);
 }
 
 /* First what costs nobody anything: a new encoder while there may be more,
@@ -1193,7 +1244,10 @@ int main(void)
         BARE(test_free__null__is_allowed),
         WITH_CACHE(test_acquire__up_to_the_limit__then_null),
         WITH_CACHE(test_acquire__same_key_idle__is_a_hit_newest_first),
-        WITH_CACHE(test_acquire__key_differs_in_one_part__is_a_miss),
+        WITH_CACHE(test_acquire__other_level__takes_a_new_one),
+        WITH_CACHE(test_acquire__larger_one_idle__is_a_hit),
+        WITH_CACHE(test_acquire__smaller_one_idle__is_enlarged),
+        WITH_CACHE(test_acquire__several_idle__same_then_larger_then_newest),
         WITH_CACHE(test_acquire__no_fitting_encoder__takes_in_this_order),
         WITH_CACHE(test_acquire__taken_for_another_key__fits_that_one_then),
         WITH_CACHE(test_acquire__resumed__keeps_its_key),
