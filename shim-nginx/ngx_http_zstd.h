@@ -169,6 +169,7 @@ typedef struct {
 typedef struct {
     ngx_fd_t                   fd;
     off_t                      offset;
+    ngx_str_t                  name;
     ngx_chain_t               *bufs;
     struct ngx_http_zstd_ctx_s  *ctx;
 } ngx_http_zstd_file_t;

@@ -40,6 +40,7 @@ static ngx_int_t ngx_http_zstd_top_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_first_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_last_header_filter(ngx_http_request_t *r);
 static void ngx_http_zstd_ask_memory(ngx_http_request_t *r);
+static void ngx_http_zstd_keep_files(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_zstd_test(ngx_http_request_t *r,
     ngx_http_zstd_loc_conf_t *conf);
 static ngx_int_t ngx_http_zstd_start(ngx_http_request_t *r,
@@ -324,6 +325,9 @@ ngx_http_zstd_last_header_filter(ngx_http_request_t *r)
 
     if (ctx->stream == NULL) {
         ngx_http_zstd_ask_memory(r);
+
+    } else if (ctx->conf->pool) {
+        ngx_http_zstd_keep_files(r);
     }
 
     /* all reasons from this one on depend on the request */
@@ -348,6 +352,28 @@ ngx_http_zstd_ask_memory(ngx_http_request_t *r)
     if (ngx_http_get_module_ctx(r, ngx_http_zstd_top_module)) {
         r->main_filter_need_in_memory = 1;
     }
+}
+
+
+/*
+ * Without "sendfile" nginx would read a file on the loop.  What is compressed is
+ * not sent as a file, so jobs may read it.  What an upstream sends is not asked
+ * for, as it may be in memory and in a file by turns.
+ */
+
+static void
+ngx_http_zstd_keep_files(ngx_http_request_t *r)
+{
+    if (r->upstream
+#if (NGX_HTTP_CACHE)
+        && !r->cached
+#endif
+        )
+    {
+        return;
+    }
+
+    r->connection->sendfile = 1;
 }
 
 
@@ -877,6 +903,7 @@ ngx_http_zstd_push_reader(ngx_http_zstd_ctx_t *ctx, ngx_chain_t *last,
 
     file->fd = ctx->in->buf->file->fd;
     file->offset = ctx->in->buf->file_pos;
+    file->name = ctx->in->buf->file->name;
     file->bufs = ctx->in;
     file->ctx = ctx;
 
@@ -1039,16 +1066,30 @@ ngx_http_zstd_op_done(ngx_http_zstd_ctx_t *ctx, segzstd_op op)
 
 /* by a job, on any thread */
 
+/* by a job on its thread, where the log of a connection cannot be used */
+
 static int64_t
 ngx_http_zstd_read(void *arg, uint64_t offset, void *dst, size_t len)
 {
     ngx_http_zstd_file_t *file = arg;
 
+    off_t    pos;
     ssize_t  n;
 
+    pos = file->offset + (off_t) offset;
+
     do {
-        n = pread(file->fd, dst, len, file->offset + (off_t) offset);
+        n = pread(file->fd, dst, len, pos);
     } while (n == -1 && ngx_errno == NGX_EINTR);
+
+    if (n == -1) {
+        ngx_log_error(NGX_LOG_CRIT, ngx_cycle->log, ngx_errno,
+                      "zstd: pread() \"%V\" failed", &file->name);
+
+    } else if (n == 0) {
+        ngx_log_error(NGX_LOG_CRIT, ngx_cycle->log, 0,
+                      "zstd: file \"%V\" ended early at %O", &file->name, pos);
+    }
 
     return n;
 }

@@ -15,7 +15,7 @@ PROXY = "proxy_pass http://%s; proxy_http_version 1.1;"
 
 # Both ways by which a static file comes into the filter.
 AS_FILE = "sendfile on;"
-IN_MEMORY = "sendfile off; output_buffers 1 512k;"
+IN_MEMORY = "directio 512; output_buffers 1 512k;"
 
 
 @pytest.mark.parametrize("how", [AS_FILE, IN_MEMORY], ids=["file", "memory"])
@@ -136,6 +136,7 @@ def test_b13_few_input_buffers(serve, mode, upstream):
         "sendfile on; aio threads; directio 1m;",
         "sendfile on; aio threads;",
         "sendfile off; aio threads; output_buffers 2 32k;",
+        "sendfile off; aio threads; directio 512; output_buffers 2 32k;",
         "sendfile off; directio 512;",
         "sendfile on;",
         "sendfile on; sendfile_max_chunk 64k;",

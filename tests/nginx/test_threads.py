@@ -273,12 +273,13 @@ def test_b57_pool_without_room_for_what_is_read(serve):
     at_once(4, lambda _: round_trip(nginx, "/f", content, command=False))
 
 
-def test_b59_reading_by_threads_too(serve, mode):
+@pytest.mark.parametrize("reading", ["", "directio 512;"])
+def test_b59_reading_by_threads_too(serve, mode, reading):
     """One flag of the request was used for two: reading and compressing
     blocked each other."""
     size = pick(50, 8) * MIB
     nginx = serve(
-        "aio threads; sendfile off; output_buffers 2 32k;",
+        "aio threads; sendfile off; output_buffers 2 32k; " + reading,
         mode,
         files={"f": data.text(size)},
     )
@@ -292,7 +293,7 @@ def test_b59_same_pool_for_reading(serve):
     """Our jobs and NGINX's reads stand in one queue of one thread."""
     content = data.text(5 * MIB)
     nginx = serve(
-        "aio threads=zp; sendfile off; output_buffers 2 32k;"
+        "aio threads=zp; directio 512; output_buffers 2 32k;"
         "location /sendfile { aio threads=zp; sendfile on; alias {root}/f; }",
         main="thread_pool zp threads=1;",
         http="zstd_thread_pool zp; zstd_inline 0;",
@@ -304,6 +305,28 @@ def test_b59_same_pool_for_reading(serve):
         round_trip(nginx, path, content, command=False)
 
     at_once(8, one)
+
+
+@pytest.mark.parametrize("sendfile", ["on", "off"])
+def test_loop_does_not_read_files(serve, sendfile):
+    """A slow disk must not stall others, also where nginx would not send files
+    by sendfile()."""
+    content = data.text(5 * MIB)
+    nginx = serve(
+        "sendfile %s; location /raw { zstd off; alias {root}/f; }" % sendfile,
+        http="zstd_inline 0;",
+        files={"f": content},
+    )
+    before = nginx.loop_read()
+    round_trip(nginx, "/f", content)
+    assert nginx.loop_read() - before < MIB
+    if sendfile == "off":
+        # the next request on a connection has the mode that is configured
+        with http1.Connection(nginx.port) as client:
+            client.get("/f")
+            before = nginx.loop_read()
+            assert client.get("/raw").body == content
+            assert nginx.loop_read() - before >= len(content)
 
 
 @pytest.mark.parametrize("kind", ["file", "proxied", "unbuffered"])

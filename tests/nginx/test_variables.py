@@ -58,14 +58,13 @@ def check_reason(values, reason):
     assert values == dict({name: "-" for name in NAMES}, reason=reason)
 
 
-@pytest.mark.parametrize("sendfile", ["on", "off"])
-def test_slow_client_gets_one_segment(serve, sendfile):
+@pytest.mark.parametrize("reading", ["sendfile on", "directio 512"])
+def test_slow_client_gets_one_segment(serve, reading):
     """A client that had not taken all of the output lost the encoder and what
     it had seen each time: cuts, each of which costs size."""
     content = data.text(7 * MIB)
     nginx = serve(
-        "sendfile %s; zstd_comp_level 3; zstd_parallel_tasks 1; %s"
-        % (sendfile, LOG),
+        "%s; zstd_comp_level 3; zstd_parallel_tasks 1; %s" % (reading, LOG),
         http=LOG_FORMAT,
         files={"f": content},
         listen_options="sndbuf=32k",
@@ -79,11 +78,11 @@ def test_slow_client_gets_one_segment(serve, sendfile):
     assert values["segments"] == "1"
 
 
-@pytest.mark.parametrize("sendfile", ["on", "off"])
-def test_numbers_of_a_file(serve, mode, sendfile):
+@pytest.mark.parametrize("reading", ["sendfile on", "directio 512"])
+def test_numbers_of_a_file(serve, mode, reading):
     content = data.text(3 * MIB + 5)
     nginx = serve(
-        "sendfile %s; %s" % (sendfile, LOG),
+        "%s; %s" % (reading, LOG),
         mode,
         http=LOG_FORMAT,
         files={"f": content},

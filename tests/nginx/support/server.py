@@ -311,6 +311,12 @@ class Server:
             found = re.search(field + r":\s+(\d+)", f.read())
         return int(found.group(1)) << 10
 
+    def loop_read(self):
+        """Bytes that the event loop's thread of the only worker has read."""
+        pid = self.worker()
+        with open("/proc/%d/task/%d/io" % (pid, pid)) as f:
+            return int(re.search(r"rchar: (\d+)", f.read()).group(1))
+
     def connections(self):
         """Sockets that the only worker has open."""
         folder = "/proc/%d/fd" % self.worker()
