@@ -7,14 +7,14 @@
 #
 # All of it takes some 50 minutes, --quick under 4: two levels, one round.
 # It runs in a Debian of its own, which has the packaged filters, see
-# chroot.sh; this needs root and debootstrap. --native: on this machine's nginx
-# instead, with the peers that are installed.
+# scripts/chroot.sh; this needs root. --native: on this machine's nginx instead,
+# with the peers that are installed.
 # FOLDER is nginx/results/ of the build folder, which is $SEGZSTD_BUILD or
 # build/bench. OPTIONs go to run.py (see `-- --help`), for instance
 #   bench/nginx/run.sh -- --runs open,closed --levels 9 --peers pool,packaged
 #
 # Environment: SEGZSTD_CHROOT, the folder of that Debian (segzstd-chroot in the
-# user's cache folder).
+# user's cache folder); SEGZSTD_SUITE, its release (forky).
 #
 # Everything listens on 127.0.0.1 alone. Run it on a machine that does nothing
 # else; where that is not to be had, root can put `nice -n -15` before it.
@@ -74,8 +74,19 @@ if [ "$native" ]; then
     exit
 fi
 
+# The release that has all peers, and what is needed there.
+release=${SEGZSTD_SUITE:-forky}
+packages="nginx nginx-dev libnginx-mod-http-zstd-filter
+    libnginx-mod-http-brotli-filter libzstd-dev libhdr-histogram-dev
+    gcc libc6-dev make pkg-config python3 curl zstd gzip brotli wrk
+    nghttp2-client gnuplot-nox fonts-dejavu-core"
+
+debian() {
+    "$root/scripts/chroot.sh" "$release" "${packages//$'\n'/ }" "$chroot" "$@"
+}
+
 # What is needed goes into the chroot, the results come out of it.
-"$root/bench/nginx/chroot.sh" "$chroot"
+debian
 inside=$chroot/srv
 rm -rf "$inside/segzstd" "$inside/results"
 mkdir -p "$inside/segzstd/bench" "$inside/corpus" "$inside/results"
@@ -85,7 +96,7 @@ for file in $files; do
     cp -u "$file" "$inside/corpus"
 done
 trap 'cp -R "$inside/results/." "$results"' EXIT
-"$root/bench/nginx/chroot.sh" "$chroot" env -i \
+debian env -i \
     PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL="$LC_ALL" \
     PYTHONDONTWRITEBYTECODE=1 /srv/segzstd/bench/nginx/measure.sh \
     /srv/build /srv/corpus /srv/results --command "$command" \

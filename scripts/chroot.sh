@@ -1,28 +1,20 @@
 #!/usr/bin/env bash
-# Makes a Debian system of its own in a folder, with the packages that the
-# benchmark compares, and runs a command in it.
+# Makes a Debian system of its own in a folder, with some packages, and runs a
+# command in it.
 #
-#   bench/nginx/chroot.sh [--upgrade] FOLDER [COMMAND [ARGUMENT...]]
+#   scripts/chroot.sh [--upgrade] RELEASE "PACKAGE..." FOLDER [COMMAND...]
 #
-# The first time takes some two minutes and 900 MB; afterwards only what is
-# missing is installed. --upgrade brings all packages up to date. Needs root.
+# RELEASE is Debian's name for it. The first time takes some two minutes;
+# afterwards only what is missing is installed. --upgrade brings all packages up
+# to date. Needs root.
 #
-# Environment: SEGZSTD_SUITE, Debian's release (forky); SEGZSTD_MIRROR, where
-# its packages come from (what this machine's apt uses for Debian).
+# Environment: SEGZSTD_MIRROR, where packages come from (what this machine's apt
+# uses for Debian).
 #
 # Everything is mounted in a mount namespace of its own, so that it is gone with
 # the last process, however that ends.
 set -euo pipefail
 export LC_ALL=C
-
-suite=${SEGZSTD_SUITE:-forky}
-packages=(
-    nginx nginx-dev libnginx-mod-http-zstd-filter
-    libnginx-mod-http-brotli-filter
-    libzstd-dev libhdr-histogram-dev gcc libc6-dev make pkg-config
-    python3 curl zstd gzip brotli wrk nghttp2-client
-    gnuplot-nox fonts-dejavu-core
-)
 
 fail() {
     echo "chroot: $*" >&2
@@ -128,10 +120,12 @@ if [ "${1:-}" = --upgrade ]; then
     upgrade=1
     shift
 fi
-case ${1:-} in '' | -*) usage ;; esac
-folder=$(realpath -m "$1")
-shift
-[ "$(id -u)" = 0 ] || fail "needs root; run.sh --native does without"
+[ $# -ge 3 ] || usage
+suite=$1
+read -ra packages <<<"$2"
+folder=$(realpath -m "$3")
+shift 3
+[ "$(id -u)" = 0 ] || fail "needs root"
 arch=$(dpkg --print-architecture)
 log=$folder.log
 mkdir -p "$(dirname "$folder")"
