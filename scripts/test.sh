@@ -10,8 +10,9 @@
 #   valgrind  the unit tests in their short form
 #   nginx     the NGINX modules in the system's NGINX, short form
 #   nginx-asan      linked into an NGINX with the address sanitizer: buffers,
-#                   flushes, subrequests, threads, HTTP/2 and life cycles
-#   nginx-valgrind  in one under valgrind: life cycles only
+#                   flushes, subrequests, threads, HTTP/2 and life cycles, with
+#                   adaptive segments on the pool, and on the loop
+#   nginx-valgrind  in one under valgrind: life cycles with adaptive segments
 #   fuzz      each fuzz target for FUZZ_SECONDS (60)
 #   long      tests that have a long form, in it
 #   nginx-long      the same for the NGINX modules
@@ -28,7 +29,7 @@ skipped=0
 launcher=
 # what frees and reuses memory in unusual ways
 asan_tests='lifecycle or threads or chain or flush or subrequest or h2'
-valgrind_tests='lifecycle and not loop'
+valgrind_tests='lifecycle'
 
 # Prints what the command said only if it failed.
 quietly() {
@@ -146,7 +147,7 @@ build_whole() {
 
 stage_nginx-asan() {
     local -x SEGZSTD_TEST_SHORT=1 SEGZSTD_TEST_SCALE=4
-    local -x SEGZSTD_NGINX_MODULES=builtin
+    local -x SEGZSTD_NGINX_MODULES=builtin SEGZSTD_NGINX_MODES=adaptive,loop
     local -x SEGZSTD_NGINX
     build_whole nginx-asan '-fsanitize=address -fno-omit-frame-pointer' \
         -fsanitize=address || return 1
@@ -156,7 +157,7 @@ stage_nginx-asan() {
 
 stage_nginx-valgrind() {
     local -x SEGZSTD_TEST_SHORT=1 SEGZSTD_TEST_SCALE=20
-    local -x SEGZSTD_NGINX_MODULES=builtin
+    local -x SEGZSTD_NGINX_MODULES=builtin SEGZSTD_NGINX_MODES=adaptive
     local -x SEGZSTD_NGINX
     build_whole nginx-valgrind '' '' || return 1
     SEGZSTD_NGINX="valgrind --trace-children=yes --quiet \
