@@ -84,6 +84,9 @@ inside() {
         mount -t proc proc "$0/proc"
         mkdir -p "$0/dev/shm"
         mount -t tmpfs -o mode=1777 shm "$0/dev/shm"
+        mkdir -p "$0/dev/pts"
+        mount -t devpts -o newinstance,ptmxmode=0666 pts "$0/dev/pts"
+        ln -sfn pts/ptmx "$0/dev/ptmx"
         exec chroot "$0" "$@"' "$folder" "$@"
 }
 
