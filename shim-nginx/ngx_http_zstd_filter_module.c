@@ -356,9 +356,9 @@ ngx_http_zstd_ask_memory(ngx_http_request_t *r)
 
 
 /*
- * Without "sendfile" nginx would read a file on the loop.  What is compressed is
- * not sent as a file, so jobs may read it.  What an upstream sends is not asked
- * for, as it may be in memory and in a file by turns.
+ * Without "sendfile" nginx would read a file on the loop.  What is compressed
+ * is not sent as a file, so jobs may read it.  What an upstream sends is not
+ * asked for, as it may be in memory and in a file by turns.
  */
 
 static void
@@ -1064,9 +1064,7 @@ ngx_http_zstd_op_done(ngx_http_zstd_ctx_t *ctx, segzstd_op op)
 }
 
 
-/* by a job, on any thread */
-
-/* by a job on its thread, where the log of a connection cannot be used */
+/* by a job, on any thread, where the log of a connection cannot be used */
 
 static int64_t
 ngx_http_zstd_read(void *arg, uint64_t offset, void *dst, size_t len)
