@@ -66,6 +66,7 @@ typedef struct {
                                               * job */
     ngx_uint_t                  running;     /* under mutex: other runners */
     ngx_uint_t                  limit;       /* of running */
+    ngx_atomic_t                posted;      /* runners that have not ended */
     ngx_fd_t                    notify[2];   /* a pipe; written to when "done"
                                               * becomes non-empty */
     ngx_http_zstd_runner_t     *free;        /* not posted now */
@@ -133,6 +134,20 @@ ngx_http_zstd_init_threads(ngx_cycle_t *cycle,
 
     return ngx_add_channel_event(cycle, t->notify[0], NGX_READ_EVENT,
                                  ngx_http_zstd_notify_handler);
+}
+
+
+/*
+ * Before memory of the worker is freed.  nginx itself waits for a pool to end,
+ * but not where its queue is full, as it is at once with "max_queue=0".
+ */
+
+void
+ngx_http_zstd_exit_threads(void)
+{
+    while (ngx_http_zstd_threads.posted) {
+        ngx_msleep(1);
+    }
 }
 
 
@@ -343,9 +358,13 @@ ngx_http_zstd_post_runner(ngx_thread_pool_t *pool)
 
     runner->pool = pool;
 
+    (void) ngx_atomic_fetch_add(&t->posted, 1);
+
     if (ngx_thread_task_post(pool, &runner->task) == NGX_OK) {
         return NGX_OK;
     }
+
+    (void) ngx_atomic_fetch_add(&t->posted, -1);
 
     runner->next = t->free;
     t->free = runner;
@@ -364,7 +383,9 @@ ngx_http_zstd_create_runner(void)
 
     t = &ngx_http_zstd_threads;
 
-    runner = ngx_pcalloc(t->cycle->pool, sizeof(ngx_http_zstd_runner_t));
+    /* until the process ends, as a thread that ends last looks at its task */
+
+    runner = ngx_calloc(sizeof(ngx_http_zstd_runner_t), t->log);
     if (runner == NULL) {
         return NULL;
     }
@@ -373,6 +394,7 @@ ngx_http_zstd_create_runner(void)
     if (err) {
         ngx_log_error(NGX_LOG_ALERT, t->log, err,
                       "zstd: pthread_condattr_init() failed");
+        ngx_free(runner);
         return NULL;
     }
 
@@ -387,6 +409,7 @@ ngx_http_zstd_create_runner(void)
     if (err) {
         ngx_log_error(NGX_LOG_ALERT, t->log, err,
                       "zstd: pthread_cond_init() failed");
+        ngx_free(runner);
         return NULL;
     }
 
@@ -424,6 +447,8 @@ ngx_http_zstd_runner_handler(void *data, ngx_log_t *log)
 
         task = ngx_http_zstd_next_task(runner, task, log);
     }
+
+    (void) ngx_atomic_fetch_add(&ngx_http_zstd_threads.posted, -1);
 }
 
 

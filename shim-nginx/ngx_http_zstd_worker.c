@@ -177,6 +177,10 @@ ngx_http_zstd_exit_worker(ngx_http_zstd_main_conf_t *zmcf)
     segzstd_cache_stats     stats = SEGZSTD_CACHE_STATS_INIT;
     ngx_http_zstd_dict_t  **dict;
 
+#if (NGX_THREADS)
+    ngx_http_zstd_exit_threads();
+#endif
+
     if (ngx_http_zstd_cache == NULL) {
         return;
     }

@@ -273,6 +273,27 @@ def test_b57_pool_without_room_for_what_is_read(serve):
     at_once(4, lambda _: round_trip(nginx, "/f", content, command=False))
 
 
+def test_b57_worker_ends_right_after_a_job(serve):
+    """A pool that takes nothing more is not waited for by NGINX: a thread used
+    memory that the worker had freed."""
+    content = data.text(MIB)
+    nginx = serve(
+        "",
+        main="thread_pool zp threads=1 max_queue=0;",
+        http="zstd_thread_pool zp; zstd_inline 0;",
+        files={"f": content},
+    )
+    nginx.reloaded = True
+    for _ in range(pick(100, 20)):
+        with http1.Connection(nginx.port) as client:
+            client.request("/f")
+            client.head()
+            old = nginx.worker()
+            nginx.signal("QUIT", old)
+            check_response(client.read(), content, command=False)
+        wait_for(lambda: set(nginx.workers()) - {old}, "another worker")
+
+
 @pytest.mark.parametrize("reading", ["", "directio 512;"])
 def test_b59_reading_by_threads_too(serve, mode, reading):
     """One flag of the request was used for two: reading and compressing
