@@ -287,12 +287,14 @@ typedef struct segzstd_cache_stats {
     uint64_t splits;       /* adaptive cuts made for an idle worker */
     int stable_input;      /* 1: the stable input buffer is in use */
     int custom_alloc;      /* 1: libzstd takes the cache's allocator */
+    uint64_t stream_bytes; /* of `bytes`, what is neither idle nor in encoders:
+                            * input, output and history of streams */
 } segzstd_cache_stats;
 
 #define SEGZSTD_CACHE_STATS_INIT                                               \
   {                                                                            \
     sizeof(segzstd_cache_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-        0, 0, 0, 0, 0, 0, 0, 0                                                 \
+        0, 0, 0, 0, 0, 0, 0, 0, 0                                              \
   }
 
 /* Fills *stats, whose struct_size must be set. Cheap enough for a status page.

@@ -630,15 +630,20 @@ static void copy_counters(const struct segzstd_cache *cache,
 int segzstd_cache_get_stats(segzstd_cache *cache, segzstd_cache_stats *out)
 {
     segzstd_cache_stats stats = SEGZSTD_CACHE_STATS_INIT;
+    uint64_t others;
 
     if (out->struct_size < sizeof(out->struct_size))
         return SEGZSTD_ERR_INVALID;
     pthread_mutex_lock(&cache->lock);
     copy_counters(cache, &stats);
+    others = cache->pool.bytes;
     pthread_mutex_unlock(&cache->lock);
     stats.bytes = atomic_load(&cache->mem.used);
     stats.bytes_peak = atomic_load(&cache->mem.used_peak);
     stats.encoder_bytes = atomic_load(&cache->mem.table_used);
+    others += stats.encoder_bytes;
+    /* not read at one instant */
+    stats.stream_bytes = stats.bytes > others ? stats.bytes - others : 0;
     stats.workers = cache->workers;
     stats.encoders_limit = cache->encoders_limit;
     stats.stable_input = cache->stable_input;

@@ -115,6 +115,10 @@ static ngx_http_zstd_metric_t  ngx_http_zstd_cache_metrics[] = {
       ngx_http_zstd_field(cache.encoder_bytes),
       "Memory in encoders" },
 
+    { "stream_bytes", "cache_stream_bytes", NGX_HTTP_ZSTD_GAUGE, 0,
+      ngx_http_zstd_field(cache.stream_bytes),
+      "Memory in input and output of responses" },
+
     { "workers", "cache_threads", NGX_HTTP_ZSTD_GAUGE, 0,
       ngx_http_zstd_field(cache.workers),
       "Threads that the library counts on to run jobs" },

@@ -347,8 +347,7 @@ ngx_http_zstd_is_tight(void)
 
     (void) segzstd_cache_get_stats(ngx_http_zstd_cache, &stats);
 
-    return stats.bytes > stats.encoder_bytes + stats.idle_bytes
-                         + ngx_http_zstd_memory() / 16;
+    return stats.stream_bytes > ngx_http_zstd_memory() / 16;
 }
 
 

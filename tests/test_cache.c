@@ -1033,6 +1033,13 @@ static void test_get_stats__memory__is_by_kind(void **state)
         assert_int_equal(after.encoder_bytes,
                          after.bytes - before.bytes - 8192 -
                              sizeof(struct segzstd__encoder));
+    assert_int_equal(after.stream_bytes,
+                     after.bytes - after.encoder_bytes - 8192);
+    /* idle encoders are not counted twice */
+    segzstd__cache_release(f->cache, slot);
+    assert_int_equal(expect_cache_stats(f->cache).stream_bytes,
+                     after.stream_bytes);
+    assert_ptr_equal(acquire(f, &key_a), slot);
     segzstd__cache_reclaim(f->cache);
     segzstd__cache_discard(f->cache, slot);
     assert_int_equal(expect_cache_stats(f->cache).bytes, before.bytes);

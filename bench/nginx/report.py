@@ -31,7 +31,7 @@ PLOTS_OF = {
 # What the page for readers shows of a run; results.md has all of it.
 DOCS_METRICS = {
     'open': ('p99_ms',), 'saturated': ('p99_ms',),
-    'closed': ('responses_per_s', 'cpu_ms', 'peak_rss_mib'),
+    'closed': ('responses_per_s', 'cpu_ms', 'peak_rss_mib', 'body_kib'),
     'loop': ('loop_cpu_ms',), 'one': ('first_byte_ms', 'last_byte_ms'),
     'slow': ('memory_mib',), 'events': ('memory_mib', 'cpu_us_per_event'),
 }

@@ -31,6 +31,7 @@ METRICS = {
     'cpu_user_ms': Metric('CPU per response, user', 'ms', 'lower'),
     'cpu_system_ms': Metric('CPU per response, system', 'ms', 'lower'),
     'peak_rss_mib': Metric('Peak memory', 'MiB', 'lower'),
+    'body_kib': Metric('Size of a response', 'KiB', 'lower'),
     'loop_cpu_ms': Metric("CPU per response, event loop's thread", 'ms',
                           'lower'),
     'minor_faults': Metric('Page faults per response', '', 'lower'),

@@ -166,7 +166,11 @@ class Runs:
         report = self.warmed(job, peer, job.clients, '--large-connections',
                              job.clients, '--seconds', self.seconds)
         found = worker_costs(report, report['large']['answered'])
-        found['responses_per_s'] = report['large']['per_second']
+        large_ones = report['large']
+        found['responses_per_s'] = large_ones['per_second']
+        if large_ones['answered']:
+            found['body_kib'] = \
+                large_ones['body_bytes'] / large_ones['answered'] / 1024
         found.update(generator(report))
         return found
 

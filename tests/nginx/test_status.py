@@ -358,6 +358,7 @@ def test_counts_of_responses(serve, mode):
     assert cache["encoders_running"] == cache["encoders_held"] == 0
     assert cache["encoders_live"] == cache["encoders_idle"] >= 1
     assert cache["bytes_peak"] >= cache["bytes"] >= cache["encoder_bytes"] > 0
+    assert cache["stream_bytes"] <= cache["bytes"] - cache["encoder_bytes"]
     assert cache["misses"] >= 1
 
 
