@@ -118,14 +118,14 @@ static void run_reader(enum data_kind kind, size_t mib, bool checksum)
 static void test_reader__random__both_workers_stay_busy(void **state)
 {
     (void)state;
-    run_reader(DATA_RANDOM, env_pick("MiB of random", 256, 64), false);
+    run_reader(DATA_RANDOM, env_pick("MiB of random", 256, 32), false);
 }
 
 static void test_reader__text_with_checksum__both_workers_stay_busy(
     void **state)
 {
     (void)state;
-    run_reader(DATA_TEXT, env_pick("MiB of text", 256, 64), true);
+    run_reader(DATA_TEXT, env_pick("MiB of text", 256, 32), true);
 }
 
 /* Output of a few bytes a job is kept until it is its turn, in a chunk for
@@ -133,7 +133,7 @@ static void test_reader__text_with_checksum__both_workers_stay_busy(
 static void test_reader__zeros__memory_stays_small(void **state)
 {
     (void)state;
-    run_reader(DATA_ZEROS, env_pick("MiB of zeros", 1024, 512), true);
+    run_reader(DATA_ZEROS, env_pick("MiB of zeros", 1024, 128), true);
 }
 
 /*
@@ -145,7 +145,7 @@ static void test_push__fixed_segments__memory_stays_small(void **state)
 {
     static const unsigned char zeros[64 * 1024];
     segzstd_stream_options options = SEGZSTD_STREAM_OPTIONS_INIT;
-    size_t size = env_pick("MiB of pushes", 256, 128) * EXPECT_MIB, taken = 0;
+    size_t size = env_pick("MiB of pushes", 256, 32) * EXPECT_MIB, taken = 0;
     struct host host;
 
     (void)state;

@@ -489,12 +489,13 @@ static void expect_plain_frame(segzstd_cache *cache,
 static void test_one_segment__any_level__is_what_compress2_gives(void **state)
 {
     int top = (int)env_pick("highest level", 19, 7);
+    size_t most = env_pick("content", MIB, 200 * KIB);
     segzstd_cache *cache = expect_cache(2, NULL);
     unsigned char *content = data_new(MIB, DATA_JSON, SEED);
 
     (void)state;
     for (int level = -7; level <= top; level++) {
-        size_t len = level > 12 ? 200 * KIB : MIB;
+        size_t len = level > 12 ? 200 * KIB : most;
         segzstd_stream_options options = fixed_options(level, 2 * MIB);
 
         if (level == 0)
