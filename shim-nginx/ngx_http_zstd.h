@@ -191,6 +191,8 @@ typedef struct ngx_http_zstd_ctx_s {
     size_t                     lent;            /* bytes of "busy" */
     size_t                     input_max;       /* of the stream's options */
     uint64_t                   sent;            /* bytes of output */
+    off_t                      length;          /* of the content; -1: unknown
+                                                 */
 
     ngx_queue_t                waiting;         /* for a job, or for memory */
     ngx_msec_t                 turn;            /* its begin; 0: it has none */
@@ -210,7 +212,7 @@ typedef struct ngx_http_zstd_ctx_s {
     unsigned                   no_input:1;      /* no memory for more of it */
     unsigned                   no_job:1;        /* no memory for a job */
     unsigned                   begun:1;         /* had a job */
-    unsigned                   gives_way:1;     /* to one that had none */
+    unsigned                   gives_way:1;     /* to a shorter one */
     unsigned                   failed:1;
     unsigned                   last:1;          /* last_buf was passed on */
     unsigned                   terminated:1;    /* the request is to be freed */

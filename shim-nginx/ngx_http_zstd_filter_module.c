@@ -465,6 +465,7 @@ ngx_http_zstd_start(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
 
     ctx->request = r;
     ctx->conf = conf;
+    ctx->length = r->headers_out.content_length_n;
     ctx->stats.struct_size = sizeof(segzstd_stream_stats);
 
     if (r->method == NGX_HTTP_HEAD) {

@@ -28,9 +28,10 @@
 /*
  * A response goes on until it is done, before another begins: that takes the
  * fewest encoders, and ends the first ones soonest.  After so many
- * milliseconds it is the turn of one that had none yet, if there is one.  Turn
- * and turn about would not do: each needs an encoder primed anew, a second at
- * slow levels.
+ * milliseconds it gives way to a much shorter one that had no job yet, if
+ * there is one.  Turn and turn about of equal ones would not do: each needs an
+ * encoder of its own, or primed anew, a second at slow levels, and all end
+ * late.
  */
 #define NGX_HTTP_ZSTD_TURN          2000
 
@@ -57,7 +58,7 @@ static void ngx_http_zstd_enter_queue(ngx_http_zstd_ctx_t *ctx);
 static ngx_int_t ngx_http_zstd_submit(ngx_http_zstd_ctx_t *ctx,
     segzstd_job *job);
 static ngx_http_zstd_task_t *ngx_http_zstd_get_task(ngx_http_zstd_ctx_t *ctx);
-static ngx_uint_t ngx_http_zstd_turn_is_over(ngx_http_zstd_ctx_t *ctx);
+static ngx_http_zstd_ctx_t *ngx_http_zstd_shorter(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_resume(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_end_request(ngx_http_request_t *r);
 static void ngx_http_zstd_turn_handler(ngx_event_t *ev);
@@ -383,7 +384,7 @@ void
 ngx_http_zstd_done(ngx_http_zstd_task_t *task)
 {
     int                     rc;
-    ngx_http_zstd_ctx_t    *ctx;
+    ngx_http_zstd_ctx_t    *ctx, *other;
     ngx_http_zstd_tasks_t  *t;
 
     t = &ngx_http_zstd_tasks;
@@ -406,9 +407,18 @@ ngx_http_zstd_done(ngx_http_zstd_task_t *task)
         ngx_post_event(&t->wake, &ngx_posted_events);
     }
 
-    if (ngx_http_zstd_turn_is_over(ctx)) {
-        ctx->turn = 0;
-        ctx->gives_way = 1;
+    if (ctx->tasks == 0 && !ngx_queue_empty(&t->waiting)
+        && ngx_current_msec - ctx->turn >= NGX_HTTP_ZSTD_TURN)
+    {
+        other = ngx_http_zstd_shorter(ctx);
+
+        if (other) {
+            ctx->turn = 0;
+            ctx->gives_way = 1;
+
+            ngx_queue_remove(&other->waiting);
+            ngx_queue_insert_head(&t->waiting, &other->waiting);
+        }
     }
 
     ngx_http_zstd_count_cache();
@@ -426,27 +436,41 @@ ngx_http_zstd_done(ngx_http_zstd_task_t *task)
 }
 
 
-/* and another one can have it */
+/*
+ * The first that waits for a job, had none, and is at most half of what is left
+ * of this one, as far as is known.
+ */
 
-static ngx_uint_t
-ngx_http_zstd_turn_is_over(ngx_http_zstd_ctx_t *ctx)
+static ngx_http_zstd_ctx_t *
+ngx_http_zstd_shorter(ngx_http_zstd_ctx_t *ctx)
 {
+    off_t                   left;
     ngx_queue_t            *q;
-    ngx_http_zstd_ctx_t    *first;
+    ngx_http_zstd_ctx_t    *other;
+    segzstd_stream_stats    stats = SEGZSTD_STREAM_STATS_INIT;
     ngx_http_zstd_tasks_t  *t;
 
     t = &ngx_http_zstd_tasks;
+    left = ctx->length;
 
-    if (ctx->tasks || ngx_queue_empty(&t->waiting)
-        || ngx_current_msec - ctx->turn < NGX_HTTP_ZSTD_TURN)
-    {
-        return 0;
+    if (left != -1 && segzstd_stream_get_stats(ctx->stream, &stats) == 0) {
+        left -= (off_t) stats.bytes_done;
     }
 
-    q = ngx_queue_head(&t->waiting);
-    first = ngx_queue_data(q, ngx_http_zstd_ctx_t, waiting);
+    for (q = ngx_queue_head(&t->waiting);
+         q != ngx_queue_sentinel(&t->waiting);
+         q = ngx_queue_next(q))
+    {
+        other = ngx_queue_data(q, ngx_http_zstd_ctx_t, waiting);
 
-    return !first->begun && !first->no_input && !first->no_job;
+        if (!other->begun && !other->no_input && !other->no_job
+            && (ctx->length == -1 || other->length <= left / 2))
+        {
+            return other;
+        }
+    }
+
+    return NULL;
 }
 
 

@@ -517,9 +517,11 @@ def test_short_one_behind_long_ones(serve):
     )
     done = []
 
+    def cache():
+        return json.loads(http1.get(nginx.port, "/status").body)["all"]["cache"]
+
     def all_wait():
-        page = json.loads(http1.get(nginx.port, "/status").body)
-        return page["all"]["cache"]["streams_open"] == 4
+        return cache()["streams_open"] == 4
 
     def one(path, content):
         response = http1.get(nginx.port, path)
@@ -540,6 +542,8 @@ def test_short_one_behind_long_ones(serve):
     # two threads: the third and the fourth begin when others end, and it came
     # after these
     assert ended <= 2, done
+    # who is as long as the first does not take turns with it
+    assert cache()["encoders_peak"] <= 3
 
 
 def test_pool_of_many_threads_and_requests(serve):
