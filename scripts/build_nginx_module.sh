@@ -90,7 +90,9 @@ else
     configure "$build/source" "--prefix=$out/root" "$@"
     quietly make -C "$build/source" -f "$build/Makefile" \
         -j "${JOBS:-$(nproc)}" build
-    cp "$build/nginx" "$out/nginx"
+    # Angie's program has a name of its own
+    server=$(ls "$build/nginx" "$build/angie" 2>/dev/null) || true
+    cp "${server%%$'\n'*}" "$out/nginx"
 fi
 
 if [ $add = --add-dynamic-module ]; then

@@ -56,6 +56,7 @@ static ngx_int_t ngx_http_zstd_note_pool(ngx_array_t *pools,
     ngx_thread_pool_t *pool);
 static char *ngx_http_zstd_merge_pool(ngx_conf_t *cf,
     ngx_http_zstd_main_conf_t *zmcf, ngx_http_zstd_loc_conf_t *conf);
+static char *ngx_http_zstd_init_pools(ngx_conf_t *cf);
 #endif
 
 
@@ -531,7 +532,34 @@ ngx_http_zstd_merge_pool(ngx_conf_t *cf, ngx_http_zstd_main_conf_t *zmcf,
         return NGX_CONF_ERROR;
     }
 
+    return ngx_http_zstd_init_pools(cf);
+}
+
+
+/*
+ * Angie merges locations after it has given the default pool its threads, and
+ * has looked for pools that are not declared.
+ */
+
+static char *
+ngx_http_zstd_init_pools(ngx_conf_t *cf)
+{
+#if (angie_version >= 1010000)
+
+    ngx_core_module_t    *module;
+    extern ngx_module_t   ngx_thread_pool_module;
+
+    module = ngx_thread_pool_module.ctx;
+
+    return module->init_conf(cf->cycle,
+                             ngx_get_conf(cf->cycle->conf_ctx,
+                                          ngx_thread_pool_module));
+
+#else
+
     return NGX_CONF_OK;
+
+#endif
 }
 
 
