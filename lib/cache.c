@@ -490,8 +490,10 @@ struct segzstd__slot *segzstd__cache_acquire(struct segzstd_cache *cache,
     }
     if (slot != NULL)
         cache->running++;
-    /* A run that goes on has the tables that it began with. */
-    if (slot != NULL && !*resumed && !key_covers(&slot->key, key))
+    /* A run that goes on has the tables that it began with. A slot without an
+     * encoder still has the key of its last one. */
+    if (slot != NULL && !*resumed &&
+        (slot->encoder == NULL || !key_covers(&slot->key, key)))
         slot->key = *key;
     pthread_mutex_unlock(&cache->lock);
     *claim = (struct segzstd__claim){NULL, 0};

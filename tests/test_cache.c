@@ -422,6 +422,16 @@ static void test_acquire__other_level__takes_a_new_one(void **state)
     expect_encoders(f, 0, 0, 2);
 }
 
+/* An idle encoder is used for each of the keys, one after the other. */
+static void expect_used_for(struct fixture *f, struct segzstd__slot *slot,
+                            const struct segzstd__key *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        assert_ptr_equal(acquire(f, &keys[i]), slot);
+        segzstd__cache_release(f->cache, slot);
+    }
+}
+
 /* Tables that are large enough need not be made anew, and stay large. */
 static void test_acquire__larger_one_idle__is_a_hit(void **state)
 {
@@ -431,10 +441,7 @@ static void test_acquire__larger_one_idle__is_a_hit(void **state)
     struct segzstd__slot *own = acquire(f, &key_a);
 
     segzstd__cache_release(f->cache, own);
-    for (size_t i = 0; i < 3; i++) {
-        assert_ptr_equal(acquire(f, &smaller[i]), own);
-        segzstd__cache_release(f->cache, own);
-    }
+    expect_used_for(f, own, smaller, 3);
     expect_counts(f, 3, 1, 0);
     assert_ptr_equal(acquire(f, &key_a), own);
     expect_counts(f, 4, 1, 0);
@@ -450,12 +457,29 @@ static void test_acquire__smaller_one_idle__is_enlarged(void **state)
     struct segzstd__slot *own = acquire(f, &key_a);
 
     segzstd__cache_release(f->cache, own);
-    for (size_t i = 0; i < 3; i++) {
-        assert_ptr_equal(acquire(f, &larger[i]), own);
-        segzstd__cache_release(f->cache, own);
-    }
+    expect_used_for(f, own, larger, 3);
     expect_counts(f, 0, 4, 0);
     expect_encoders(f, 0, 0, 1);
+}
+
+/* What was in a slot before says nothing of the encoder that is made there. */
+static void test_acquire__where_a_larger_one_was__is_not_large(void **state)
+{
+    static const struct segzstd__key large = {1, 20, 20};
+    struct fixture *f = *state;
+    struct segzstd__slot *slots[4];
+
+    for (int i = 0; i < 4; i++)
+        slots[i] = acquire(f, &large);
+    for (int i = 0; i < 4; i++)
+        segzstd__cache_discard(f->cache, slots[i]);
+    for (int i = 0; i < 4; i++) {
+        assert_ptr_equal(acquire(f, &key_a), slots[i]);
+        assert_int_equal(slots[i]->key.window_log, key_a.window_log);
+        assert_int_equal(slots[i]->key.size_log, key_a.size_log);
+    }
+    for (int i = 0; i < 4; i++)
+        segzstd__cache_release(f->cache, slots[i]);
 }
 
 static void test_acquire__several_idle__same_then_larger_then_newest(
@@ -1254,6 +1278,7 @@ int main(void)
         WITH_CACHE(test_acquire__other_level__takes_a_new_one),
         WITH_CACHE(test_acquire__larger_one_idle__is_a_hit),
         WITH_CACHE(test_acquire__smaller_one_idle__is_enlarged),
+        WITH_CACHE(test_acquire__where_a_larger_one_was__is_not_large),
         WITH_CACHE(test_acquire__several_idle__same_then_larger_then_newest),
         WITH_CACHE(test_acquire__no_fitting_encoder__takes_in_this_order),
         WITH_CACHE(test_acquire__taken_for_another_key__fits_that_one_then),
