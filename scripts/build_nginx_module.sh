@@ -90,9 +90,9 @@ else
     configure "$build/source" "--prefix=$out/root" "$@"
     quietly make -C "$build/source" -f "$build/Makefile" \
         -j "${JOBS:-$(nproc)}" build
-    # Angie's program has a name of its own
-    server=$(ls "$build/nginx" "$build/angie" 2>/dev/null) || true
-    cp "${server%%$'\n'*}" "$out/nginx"
+    server=$build/nginx
+    [ -e "$server" ] || server=$build/angie # which has a name of its own
+    cp "$server" "$out/nginx"
 fi
 
 if [ $add = --add-dynamic-module ]; then

@@ -76,13 +76,16 @@ fi
 
 # The release that has all peers, and what is needed there.
 release=${SEGZSTD_SUITE:-forky}
-packages="nginx nginx-dev libnginx-mod-http-zstd-filter
-    libnginx-mod-http-brotli-filter libzstd-dev libhdr-histogram-dev
-    gcc libc6-dev make pkg-config python3 curl zstd gzip brotli wrk
-    nghttp2-client gnuplot-nox fonts-dejavu-core"
+packages=(
+    nginx nginx-dev libnginx-mod-http-zstd-filter
+    libnginx-mod-http-brotli-filter
+    libzstd-dev libhdr-histogram-dev gcc libc6-dev make pkg-config
+    python3 curl zstd gzip brotli wrk nghttp2-client
+    gnuplot-nox fonts-dejavu-core
+)
 
 debian() {
-    "$root/scripts/chroot.sh" "$release" "${packages//$'\n'/ }" "$chroot" "$@"
+    "$root/scripts/chroot.sh" "$release" "${packages[*]}" "$chroot" "$@"
 }
 
 # What is needed goes into the chroot, the results come out of it.

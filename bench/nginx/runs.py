@@ -165,12 +165,10 @@ class Runs:
     def closed(self, job, peer):
         report = self.warmed(job, peer, job.clients, '--large-connections',
                              job.clients, '--seconds', self.seconds)
-        found = worker_costs(report, report['large']['answered'])
-        large_ones = report['large']
-        found['responses_per_s'] = large_ones['per_second']
-        if large_ones['answered']:
-            found['body_kib'] = \
-                large_ones['body_bytes'] / large_ones['answered'] / 1024
+        answers = report['large']
+        found = worker_costs(report, answers['answered'])
+        found['responses_per_s'] = answers['per_second']
+        found['body_kib'] = answers['body_bytes'] / answers['answered'] / 1024
         found.update(generator(report))
         return found
 

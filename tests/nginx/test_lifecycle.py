@@ -398,7 +398,9 @@ def test_file_that_shrinks(serve, mode):
         "", mode, http="zstd_comp_level 9;", files={"f": data.text(size)}
     )
     why = "the file is shorter than it was when it was opened"
-    for text in ("only ", "ended early at ", "reading the input failed"):
+    # NGINX's own words, or ours
+    texts = ["ended early at ", "reading the input failed"]
+    for text in ["only "] if mode.name == "loop" else texts:
         nginx.allow(text, why)
     with http1.Connection(nginx.port, receive_buffer=4096) as client:
         client.request("/f")
@@ -445,7 +447,13 @@ def test_open_file_cache(serve, mode):
 
 
 @pytest.mark.parametrize(
-    "how", ["sendfile on;", "directio 512;", "sendfile on; tcp_nopush on;"]
+    "how",
+    [
+        "sendfile on;",
+        "sendfile off;",
+        "directio 512;",
+        "sendfile on; tcp_nopush on;",
+    ],
 )
 def test_small_output_buffers(serve, mode, how):
     nginx = serve(

@@ -260,15 +260,17 @@ def test_b57_pool_without_room(serve):
     at_once(8, lambda _: round_trip(nginx, "/f", content, command=False))
 
 
+# A pool that takes a job only while its thread waits for one.
+NO_QUEUE = {
+    "main": "thread_pool zp threads=1 max_queue=0;",
+    "http": "zstd_thread_pool zp; zstd_inline 0;",
+}
+
+
 def test_b57_pool_without_room_for_what_is_read(serve):
     """What jobs would read cannot be stored: the loop runs them at last."""
     content = data.text(MIB)
-    nginx = serve(
-        "sendfile on;",
-        main="thread_pool zp threads=1 max_queue=0;",
-        http="zstd_thread_pool zp; zstd_inline 0;",
-        files={"f": content},
-    )
+    nginx = serve("sendfile on;", files={"f": content}, **NO_QUEUE)
     round_trip(nginx, "/f", content)
     at_once(4, lambda _: round_trip(nginx, "/f", content, command=False))
 
@@ -277,12 +279,7 @@ def test_b57_worker_ends_right_after_a_job(serve):
     """A pool that takes nothing more is not waited for by NGINX: a thread used
     memory that the worker had freed."""
     content = data.text(MIB)
-    nginx = serve(
-        "",
-        main="thread_pool zp threads=1 max_queue=0;",
-        http="zstd_thread_pool zp; zstd_inline 0;",
-        files={"f": content},
-    )
+    nginx = serve("", files={"f": content}, **NO_QUEUE)
     nginx.reloaded = True
     for _ in range(pick(100, 20)):
         with http1.Connection(nginx.port) as client:
@@ -310,12 +307,13 @@ def test_b59_reading_by_threads_too(serve, mode, reading):
     )
 
 
-def test_b59_same_pool_for_reading(serve):
+@pytest.mark.parametrize("reading", ["sendfile off;", "directio 512;"])
+def test_b59_same_pool_for_reading(serve, reading):
     """Our jobs and NGINX's reads stand in one queue of one thread."""
     content = data.text(5 * MIB)
     nginx = serve(
-        "aio threads=zp; directio 512; output_buffers 2 32k;"
-        "location /sendfile { aio threads=zp; sendfile on; alias {root}/f; }",
+        "aio threads=zp; output_buffers 2 32k;" + reading
+        + "location /sendfile { aio threads=zp; sendfile on; alias {root}/f; }",
         main="thread_pool zp threads=1;",
         http="zstd_thread_pool zp; zstd_inline 0;",
         files={"f": content},

@@ -58,7 +58,11 @@ def check_reason(values, reason):
     assert values == dict({name: "-" for name in NAMES}, reason=reason)
 
 
-@pytest.mark.parametrize("reading", ["sendfile on", "directio 512"])
+# By which a file is read by jobs or by NGINX.
+READINGS = ["sendfile on", "sendfile off", "directio 512"]
+
+
+@pytest.mark.parametrize("reading", READINGS)
 def test_slow_client_gets_one_segment(serve, reading):
     """A client that had not taken all of the output lost the encoder and what
     it had seen each time: cuts, each of which costs size."""
@@ -78,7 +82,7 @@ def test_slow_client_gets_one_segment(serve, reading):
     assert values["segments"] == "1"
 
 
-@pytest.mark.parametrize("reading", ["sendfile on", "directio 512"])
+@pytest.mark.parametrize("reading", READINGS)
 def test_numbers_of_a_file(serve, mode, reading):
     content = data.text(3 * MIB + 5)
     nginx = serve(
