@@ -324,6 +324,16 @@ static void join_output(struct segzstd_stream *s, struct segzstd__buf *dst,
     segzstd__job_drop(s->cache, out);
 }
 
+/* Though it is compressed: for the checksum, until it is its turn, or as history
+ * of what is yet to be pushed. What waited for segments before it without being
+ * needed could be just the memory that these wait for. */
+static bool needs_input(const struct segzstd_stream *s,
+                        const struct segzstd__segment *seg)
+{
+    return s->shared.header.checksum ||
+           (!s->ended && seg->link.next == &s->segments);
+}
+
 void segzstd__stream_took_output(struct segzstd_stream *s,
                                  struct segzstd__segment *seg,
                                  struct segzstd__buf *out)
@@ -335,9 +345,7 @@ void segzstd__stream_took_output(struct segzstd_stream *s,
         s->behind += out->len;
         join_output(s, &seg->out, out);
     }
-    /* A checksum needs the bytes until it is their turn. */
-    if (segzstd__segment_is_finished(seg) && !s->shared.header.checksum &&
-        !is_only(s, seg) && seg->link.next != &s->segments)
+    if (segzstd__segment_is_finished(seg) && !needs_input(s, seg))
         segzstd__segment_drop_input(seg, s->cache);
     segzstd__stream_advance(s);
 }

@@ -1066,6 +1066,38 @@ static void test_push__fixed_segments__one_for_each_worker_fits(void **state)
     segzstd_cache_free(cache);
 }
 
+/* What is compressed already and waits for what comes before it takes no memory
+ * that this may need. */
+static void test_reader__last_segment_first__keeps_no_input(void **state)
+{
+    segzstd_stream_options options = fixed_options(1, MIB);
+    segzstd_cache *cache = expect_cache(2, NULL);
+    unsigned char *content = data_new(2 * MIB, DATA_TEXT, SEED);
+    struct drive_source source = {.content = content, .len = 2 * MIB};
+    uint64_t before, after;
+    struct drive d;
+
+    (void)state;
+    options.size = 2 * MIB;
+    drive_init(&d, expect_stream(cache, &options), SEED);
+    source.drive = &d;
+    assert_int_equal(drive_push_source(&d, &source, 2 * MIB, SEGZSTD_END), 0);
+    assert_int_equal(drive_take(&d), 0);
+    assert_int_equal(d.job_count, 2);
+    d.order = DRIVE_NEWEST;
+    before = expect_cache_stats(cache).stream_bytes;
+    assert_int_equal(drive_run_one(&d), 0);
+    after = expect_cache_stats(cache).stream_bytes;
+    assert_true(before >= 2 * MIB);
+    assert_true(after <= before - MIB / 2);
+    assert_int_equal(drive_end(&d), 0);
+    expect_frame(&d, content, 2 * MIB);
+    segzstd_stream_free(d.stream);
+    drive_free(&d);
+    free(content);
+    segzstd_cache_free(cache);
+}
+
 static void test_poll__output_bound_reached__gives_no_job(void **state)
 {
     size_t bound = 256 * KIB, job_max = SEGMENT + KIB;
@@ -1289,6 +1321,7 @@ int main(void)
         cmocka_unit_test(test_push__nothing__is_fine),
         cmocka_unit_test(test_push__input_window_full__takes_no_more),
         cmocka_unit_test(test_push__fixed_segments__one_for_each_worker_fits),
+        cmocka_unit_test(test_reader__last_segment_first__keeps_no_input),
         cmocka_unit_test(test_poll__output_bound_reached__gives_no_job),
         cmocka_unit_test(test_stats__of_a_stream__add_up),
         cmocka_unit_test(test_zeros__in_many_segments__stay_small),
