@@ -21,6 +21,26 @@
  * last of them may be larger than what it holds. */
 #define HUGE_TABLE_BYTES_MIN (1 * MIB)
 
+/*
+ * malloc() keeps what was freed below a threshold that glibc raises up to 32 MiB,
+ * in an arena for each thread: with a budget of 24 MiB that was used up a process
+ * had 30 to 56 MiB. Blocks from this size on are mapped, unless the host has an
+ * allocator of its own, so that memory given back is given back to the system.
+ * The address sanitizer watches malloc() only.
+ */
+#define MAPPED_BYTES_MIN (256 * KIB)
+
+#if !defined(__linux__) || defined(__SANITIZE_ADDRESS__)
+#  define MAPS_BLOCKS false
+#elif defined(__has_feature)
+#  if __has_feature(address_sanitizer)
+#    define MAPS_BLOCKS false
+#  endif
+#endif
+#if !defined(MAPS_BLOCKS)
+#  define MAPS_BLOCKS true
+#endif
+
 /* In front of every block of tables. 64 bytes keep the tables on a cache line
  * of their own. */
 #define TABLE_HEADER_BYTES 64
@@ -54,6 +74,7 @@ void segzstd__mem_init(struct segzstd__mem *mem, const segzstd_allocator *host,
         mem->host = (segzstd_allocator){host_alloc, host_free, NULL};
     mem->budget = budget;
     mem->huge_pages = huge_pages;
+    mem->maps = MAPS_BLOCKS && host == NULL;
     atomic_init(&mem->used, 0);
     atomic_init(&mem->used_peak, 0);
     atomic_init(&mem->table_used, 0);
@@ -109,31 +130,21 @@ void segzstd__mem_uncharge_tables(struct segzstd__mem *mem, size_t size)
     segzstd__mem_uncharge(mem, size);
 }
 
-void *segzstd__mem_alloc(struct segzstd__mem *mem, size_t size)
-{
-    uint64_t used = reserve(mem, size);
-    void *ptr;
-
-    assert(size != 0);
-    if (used == 0)
-        return NULL;
-    ptr = mem->host.alloc(mem->host.opaque, size);
-    if (ptr == NULL)
-        segzstd__mem_uncharge(mem, size);
-    else
-        raise_peak(mem, used);
-    return ptr;
-}
-
-void segzstd__mem_free(struct segzstd__mem *mem, void *ptr, size_t size)
-{
-    if (ptr == NULL)
-        return;
-    mem->host.free(mem->host.opaque, ptr);
-    segzstd__mem_uncharge(mem, size);
-}
-
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
+
+/* NULL if the system refuses. */
+static void *map_pages(size_t bytes)
+{
+    void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return ptr == MAP_FAILED ? NULL : ptr;
+}
+
+static void unmap_pages(void *ptr, size_t bytes)
+{
+    munmap(ptr, bytes);
+}
 
 /*
  * Maps `bytes` at an address that huge pages can back. The mapping is made one
@@ -147,9 +158,8 @@ static void *map_huge(size_t bytes)
 
     if (mapped < bytes)
         return NULL;
-    raw = mmap(NULL, mapped, PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (raw == MAP_FAILED)
+    raw = map_pages(mapped);
+    if (raw == NULL)
         return NULL;
     before = (HUGE_PAGE_BYTES - ((uintptr_t)raw & (HUGE_PAGE_BYTES - 1))) &
              (HUGE_PAGE_BYTES - 1);
@@ -164,12 +174,13 @@ static void *map_huge(size_t bytes)
     return raw + before;
 }
 
-static void unmap_huge(void *ptr, size_t bytes)
-{
-    munmap(ptr, bytes);
-}
-
 #else
+
+static void *map_pages(size_t bytes)
+{
+    (void)bytes;
+    return NULL;
+}
 
 static void *map_huge(size_t bytes)
 {
@@ -177,13 +188,46 @@ static void *map_huge(size_t bytes)
     return NULL;
 }
 
-static void unmap_huge(void *ptr, size_t bytes)
+static void unmap_pages(void *ptr, size_t bytes)
 {
     (void)ptr;
     (void)bytes;
 }
 
 #endif
+
+static bool is_mapped(const struct segzstd__mem *mem, size_t size)
+{
+    return mem->maps && size >= MAPPED_BYTES_MIN;
+}
+
+void *segzstd__mem_alloc(struct segzstd__mem *mem, size_t size)
+{
+    uint64_t used = reserve(mem, size);
+    void *ptr;
+
+    assert(size != 0);
+    if (used == 0)
+        return NULL;
+    ptr = is_mapped(mem, size) ? map_pages(size)
+                               : mem->host.alloc(mem->host.opaque, size);
+    if (ptr == NULL)
+        segzstd__mem_uncharge(mem, size);
+    else
+        raise_peak(mem, used);
+    return ptr;
+}
+
+void segzstd__mem_free(struct segzstd__mem *mem, void *ptr, size_t size)
+{
+    if (ptr == NULL)
+        return;
+    if (is_mapped(mem, size))
+        unmap_pages(ptr, size);
+    else
+        mem->host.free(mem->host.opaque, ptr);
+    segzstd__mem_uncharge(mem, size);
+}
 
 /* The last page is a huge one if it is half used, else it is small ones, whose
  * size 64 KiB is a multiple of anywhere. */
@@ -249,7 +293,7 @@ void segzstd__mem_free_tables(void *opaque, void *ptr)
     atomic_fetch_sub_explicit(&mem->table_used, header.bytes,
                               memory_order_relaxed);
     if (header.mapped) {
-        unmap_huge(start, header.bytes);
+        unmap_pages(start, header.bytes);
         segzstd__mem_uncharge(mem, header.bytes);
     } else {
         segzstd__mem_free(mem, start, header.bytes);

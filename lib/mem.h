@@ -10,6 +10,7 @@ struct segzstd__mem {
     segzstd_allocator host;
     uint64_t budget;             /* 0: none */
     bool huge_pages;             /* see segzstd__mem_alloc_tables() */
+    bool maps;                   /* large blocks are mapped, not allocated */
     _Atomic uint64_t used;       /* all threads, see segzstd__mem_charge() */
     _Atomic uint64_t used_peak;  /* all threads */
     _Atomic uint64_t table_used; /* of `used`, what encoders hold */

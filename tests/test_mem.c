@@ -283,6 +283,55 @@ static void test_tables__size_near_the_end_of_size_t__is_refused(void **state)
     expect_no_fault(alloc_done(&host));
 }
 
+/* ---- large blocks ---- */
+
+static void expect_block(struct segzstd__mem *mem, size_t size, bool mapped)
+{
+    void *ptr = segzstd__mem_alloc(mem, size);
+
+    assert_non_null(ptr);
+    assert_int_equal(mem->used, size);
+    assert_int_equal(mapped_bytes, mapped ? size : 0);
+    if (mapped)
+        assert_ptr_equal(ptr, mapped_at);
+    expect_usable(ptr, size);
+    segzstd__mem_free(mem, ptr, size);
+    assert_int_equal(mem->used, 0);
+    assert_int_equal(mapped_bytes, 0);
+    assert_false(bad_munmap);
+}
+
+/* malloc() would keep much of what is given back. */
+static void test_block__size_and_allocator__decide_where_it_lies(void **state)
+{
+    static struct test_alloc host;
+    struct segzstd__mem mem;
+
+    (void)state;
+    segzstd__mem_init(&mem, NULL, 0, false);
+    expect_block(&mem, MAPPED_BYTES_MIN - 1, false);
+    expect_block(&mem, MAPPED_BYTES_MIN, MAPS_BLOCKS);
+    expect_block(&mem, 3 * MIB + 1, MAPS_BLOCKS);
+    alloc_init(&host);
+    segzstd__mem_init(&mem, &host.api, 0, false);
+    expect_block(&mem, 3 * MIB, false);
+    expect_no_fault(alloc_done(&host));
+}
+
+static void test_block__system_refuses_pages__is_refused(void **state)
+{
+    struct segzstd__mem mem;
+
+    (void)state;
+    segzstd__mem_init(&mem, NULL, 0, false);
+    mem.maps = true;
+    refuse_mmap = true;
+    assert_null(segzstd__mem_alloc(&mem, MAPPED_BYTES_MIN));
+    refuse_mmap = false;
+    assert_int_equal(mem.used, 0);
+    assert_int_equal(mem.used_peak, 0);
+}
+
 /* ---- the peak ---- */
 
 /* bytes_peak is "the most that ever was": memory that was asked for and
@@ -369,6 +418,8 @@ int main(void)
         cmocka_unit_test(
             test_tables__budget_below_whole_pages__come_from_the_host),
         cmocka_unit_test(test_tables__size_near_the_end_of_size_t__is_refused),
+        cmocka_unit_test(test_block__size_and_allocator__decide_where_it_lies),
+        cmocka_unit_test(test_block__system_refuses_pages__is_refused),
         cmocka_unit_test(test_peak__host_refuses__is_not_raised),
         cmocka_unit_test(
             test_mem__many_threads__budget_holds_and_nothing_stays),
