@@ -212,7 +212,10 @@ typedef struct segzstd_cache_options {
     /* Upper bound, in bytes, of all memory of the cache and its streams. When
      * it is reached idle memory is released first, then calls are refused with
      * SEGZSTD_ERR_NOMEM. Copied input is refused when seven eighths are in use,
-     * so that there is room for the output that makes room. 0: no bound. */
+     * so that there is room for the output that makes room. While jobs are
+     * refused memory, fewer are given out than there are workers. 0: no bound.
+     * Without an allocator of the host, blocks of 256 KiB and more are mapped,
+     * so that what is released goes back to the system. */
     uint64_t byte_budget;
 
     segzstd_retention retention;

@@ -31,6 +31,10 @@
  */
 #define POOL_SLACK_BYTES (16 * MIB)
 
+/* After so many jobs that had memory one more worker is tried: what a try costs
+ * that fails, a read and a table that is not made, is little beside them. */
+#define JOBS_TO_RAISE 8
+
 /* The part of the byte budget that input may not take. */
 #define OUTPUT_SHARE 8
 
@@ -71,6 +75,7 @@ static void init_limits(struct segzstd_cache *cache,
     unsigned kept = options->encoders_kept;
 
     cache->workers = options->workers != 0 ? options->workers : count_cpus();
+    cache->workers_now = cache->workers;
     if (kept == 0)
         kept = cache->workers;
     else if (kept == SEGZSTD_NONE)
@@ -345,29 +350,44 @@ static struct victim take_victim(struct segzstd_cache *cache,
     return victim;
 }
 
+static bool reclaim_one(struct segzstd_cache *cache, enum reclaim_what what)
+{
+    struct victim victim;
+
+    pthread_mutex_lock(&cache->lock);
+    victim = take_victim(cache, what);
+    pthread_mutex_unlock(&cache->lock);
+    if (victim.encoder != NULL)
+        segzstd__encoder_free(victim.encoder);
+    else if (victim.block != NULL)
+        segzstd__mem_free(&cache->mem, victim.block, victim.block_bytes);
+    else
+        return false;
+    return true;
+}
+
 static bool reclaim(struct segzstd_cache *cache, enum reclaim_what what)
 {
     bool any = false;
 
-    for (;;) {
-        struct victim victim;
-
-        pthread_mutex_lock(&cache->lock);
-        victim = take_victim(cache, what);
-        pthread_mutex_unlock(&cache->lock);
-        if (victim.encoder != NULL)
-            segzstd__encoder_free(victim.encoder);
-        else if (victim.block != NULL)
-            segzstd__mem_free(&cache->mem, victim.block, victim.block_bytes);
-        else
-            return any;
+    while (reclaim_one(cache, what))
         any = true;
-    }
+    return any;
 }
 
 bool segzstd__cache_reclaim(struct segzstd_cache *cache)
 {
-    return reclaim(cache, RECLAIM_IDLE) || reclaim(cache, RECLAIM_ALL);
+    return reclaim_one(cache, RECLAIM_ALL);
+}
+
+bool segzstd__cache_reclaim_for_job(struct segzstd_cache *cache)
+{
+    bool alone;
+
+    pthread_mutex_lock(&cache->lock);
+    alone = cache->jobs_out <= 1;
+    pthread_mutex_unlock(&cache->lock);
+    return reclaim(cache, alone ? RECLAIM_ALL : RECLAIM_IDLE);
 }
 
 uint64_t segzstd_cache_trim(segzstd_cache *cache, uint64_t now_ns)
@@ -564,28 +584,47 @@ bool segzstd__cache_job_out(struct segzstd_cache *cache, unsigned per_worker)
     bool ok;
 
     pthread_mutex_lock(&cache->lock);
-    ok = cache->jobs_out < per_worker * cache->workers;
+    ok = cache->jobs_out < per_worker * cache->workers_now;
     if (ok)
         cache->jobs_out++;
     pthread_mutex_unlock(&cache->lock);
     return ok;
 }
 
-void segzstd__cache_job_back(struct segzstd_cache *cache)
+void segzstd__cache_job_back(struct segzstd_cache *cache, bool good)
 {
     pthread_mutex_lock(&cache->lock);
     cache->jobs_out--;
+    if (good && cache->workers_now < cache->workers &&
+        ++cache->jobs_good == JOBS_TO_RAISE) {
+        cache->jobs_good = 0;
+        cache->workers_now++;
+    }
     pthread_mutex_unlock(&cache->lock);
+}
+
+bool segzstd__cache_lower(struct segzstd_cache *cache)
+{
+    bool others;
+
+    pthread_mutex_lock(&cache->lock);
+    others = cache->jobs_out != 0;
+    cache->jobs_good = 0;
+    if (others && cache->workers_now > 1)
+        cache->workers_now--;
+    pthread_mutex_unlock(&cache->lock);
+    return others;
 }
 
 unsigned segzstd__cache_idle_workers(struct segzstd_cache *cache)
 {
-    unsigned out;
+    unsigned out, workers;
 
     pthread_mutex_lock(&cache->lock);
     out = cache->jobs_out;
+    workers = cache->workers_now;
     pthread_mutex_unlock(&cache->lock);
-    return out < cache->workers ? cache->workers - out : 0;
+    return out < workers ? workers - out : 0;
 }
 
 void segzstd__cache_count(struct segzstd_cache *cache,

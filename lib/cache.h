@@ -69,6 +69,8 @@ struct segzstd_cache {
     unsigned idle_count;
     unsigned live_peak;
     unsigned jobs_out;
+    unsigned workers_now; /* that there is memory for, as far as is known */
+    unsigned jobs_good;   /* since one of them was added or taken away */
     uint64_t streams_open;
     uint64_t hits, misses, steals;
     uint64_t jobs, bytes_in, bytes_out, stored_bytes, splits;
@@ -94,8 +96,14 @@ bool segzstd__cache_has_room(struct segzstd_cache *cache, size_t bytes);
  * take half of what is kept for output. */
 bool segzstd__cache_has_least_room(struct segzstd_cache *cache, size_t bytes);
 
-/* Frees everything idle, and held encoders too. True if that was anything. */
+/* Frees one thing: an idle block, else an idle encoder, else a held one. False
+ * if there is none. */
 bool segzstd__cache_reclaim(struct segzstd_cache *cache);
+
+/* For a job that found no memory: frees everything idle, and held encoders too,
+ * if no other job is out, which may be to go on with one. True if that was
+ * anything. */
+bool segzstd__cache_reclaim_for_job(struct segzstd_cache *cache);
 
 /* Memory that is not pooled, with the same last effort. */
 void *segzstd__cache_alloc(struct segzstd_cache *cache, size_t bytes);
@@ -127,9 +135,20 @@ void segzstd__cache_discard(struct segzstd_cache *cache,
 void segzstd__cache_abandon(struct segzstd_cache *cache,
                             struct segzstd__claim *claim);
 
-/* Counts a job as out, unless `per_worker` for each worker are: 1, or 2 for one
- * that may wait for its worker, so that this never waits for the owner. */
+/*
+ * Counts a job as out, unless `per_worker` for each worker are: 1, or 2 for one
+ * that may wait for its worker, so that this never waits for the owner. Where
+ * the byte budget has no memory for as many jobs as there are workers, it is
+ * fewer workers that get some: else those that fail take from those that run.
+ */
 bool segzstd__cache_job_out(struct segzstd_cache *cache, unsigned per_worker);
+
+/* Takes a job back; `good` if it had the memory that it needed. */
+void segzstd__cache_job_back(struct segzstd_cache *cache, bool good);
+
+/* A job that is back had no memory. False if no other is out, so that it is not
+ * their number. */
+bool segzstd__cache_lower(struct segzstd_cache *cache);
 
 /* Workers for which no job is out. */
 unsigned segzstd__cache_idle_workers(struct segzstd_cache *cache);
@@ -139,7 +158,6 @@ struct segzstd__tally {
     uint64_t jobs, bytes_in, bytes_out, stored_bytes, splits;
 };
 
-void segzstd__cache_job_back(struct segzstd_cache *cache);
 void segzstd__cache_count(struct segzstd_cache *cache,
                           const struct segzstd__tally *tally);
 void segzstd__cache_count_stream(struct segzstd_cache *cache, int change);

@@ -265,9 +265,6 @@ static int prepare(struct segzstd_stream *s, struct segzstd__segment **seg)
         error = make_read_extent(s, *seg);
     else if ((*seg)->fed == segzstd__extent_cap_end((*seg)->extent))
         error = roll_read_extent(s, seg);
-    /* What it has can be read again, by when there is more memory. */
-    if (error != 0)
-        segzstd__stream_run_short(s, *seg);
     return error;
 }
 
@@ -355,8 +352,10 @@ static int give_job(struct segzstd_stream *s, struct segzstd__segment *seg,
     if (!segzstd__cache_job_out(s->cache, segzstd__stream_is_fixed(s) ? 2 : 1))
         return 0;
     error = make_job(s, seg, out);
-    if (error != 0)
-        segzstd__cache_job_back(s->cache);
+    if (error != 0) {
+        segzstd__cache_job_back(s->cache, false);
+        segzstd__stream_run_short(s, seg);
+    }
     return error;
 }
 
@@ -392,7 +391,9 @@ int segzstd_stream_poll_inline(segzstd_stream *s, uint64_t most_ns,
     if (segzstd__plan_work_ns(s->options.level, bytes) > most_ns)
         return 0;
     error = make_job(s, seg, job);
-    if (*job != NULL)
+    if (error != 0)
+        segzstd__stream_run_short(s, seg);
+    else
         (*job)->is_inline = true;
     return error;
 }

@@ -259,7 +259,9 @@ void segzstd__stream_drop_read(struct segzstd_stream *s,
 void segzstd__stream_run_short(struct segzstd_stream *s,
                                struct segzstd__segment *seg)
 {
-    s->is_short = true;
+    if (!segzstd__cache_lower(s->cache))
+        s->is_short = true;
+    /* What it has can be read again, by when there is more memory. */
     segzstd__stream_drop_read(s, seg);
 }
 
@@ -397,7 +399,7 @@ int segzstd_job_complete(segzstd_job *job)
     seg->job_out = false;
     s->jobs_out--;
     if (!job->is_inline)
-        segzstd__cache_job_back(s->cache);
+        segzstd__cache_job_back(s->cache, job->ran && job->error == 0);
     count_job(s, job);
     if (segzstd_is_fatal(error)) {
         s->zstd_error = job->zstd_error;

@@ -46,7 +46,7 @@ struct segzstd_stream {
     int error; /* fatal, or 0 */
     const char *zstd_error;
     unsigned jobs_out;
-    bool is_short; /* memory was: what jobs read lies in small extents now */
+    bool is_short; /* memory was, for one job: they read small extents now */
     bool orphan;   /* freed by the host while jobs were out */
     segzstd_stream_stats stats;
 };
@@ -72,7 +72,8 @@ void segzstd__stream_took_output(struct segzstd_stream *stream,
 void segzstd__stream_drop_read(struct segzstd_stream *stream,
                                struct segzstd__segment *segment);
 
-/* A job of the segment could not get memory. */
+/* A job of the segment could not get memory, and is not out. If it was the only
+ * one, those that follow are to need less. */
 void segzstd__stream_run_short(struct segzstd_stream *stream,
                                struct segzstd__segment *segment);
 

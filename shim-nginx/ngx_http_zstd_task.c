@@ -403,7 +403,11 @@ ngx_http_zstd_done(ngx_http_zstd_task_t *task)
         ngx_del_timer(&t->tick);
     }
 
-    if (!ngx_queue_empty(&t->waiting) && !t->wake.posted) {
+    /* a job without memory gives none back: the others wait for one that has */
+
+    if (rc != SEGZSTD_ERR_NOMEM && !ngx_queue_empty(&t->waiting)
+        && !t->wake.posted)
+    {
         ngx_post_event(&t->wake, &ngx_posted_events);
     }
 

@@ -577,6 +577,80 @@ static void test_budget__too_small_for_an_encoder__store_ends_it(void **state)
     free(content);
 }
 
+enum { CROWD = 6 };
+
+/* Streams that read by themselves, and one host thread: takes a job of each that
+ * has one, then runs and completes them all. Returns how often memory was
+ * refused. */
+static unsigned run_crowd(segzstd_cache *cache, const unsigned char *content,
+                          size_t len)
+{
+    segzstd_stream_options options = fixed_options(9, 0);
+    struct drive_source source = {.content = content, .len = len};
+    struct drive_source sources[CROWD];
+    struct drive crowd[CROWD];
+    unsigned refused = 0, done = 0;
+
+    options.size = len;
+    for (size_t i = 0; i < CROWD; i++) {
+        drive_init(&crowd[i], expect_stream(cache, &options), i);
+        crowd[i].jobs_held = 1;
+        sources[i] = source;
+        sources[i].drive = &crowd[i];
+        assert_int_equal(
+            drive_push_source(&crowd[i], &sources[i], len, SEGZSTD_END), 0);
+    }
+    while (done < CROWD) {
+        done = 0;
+        for (size_t i = 0; i < CROWD; i++)
+            refused += drive_take(&crowd[i]) == SEGZSTD_ERR_NOMEM;
+        for (size_t i = 0; i < CROWD; i++) {
+            while (crowd[i].job_count > 0)
+                refused += drive_run_one(&crowd[i]) == SEGZSTD_ERR_NOMEM;
+            drive_read(&crowd[i]);
+            done += segzstd_stream_is_done(crowd[i].stream) != 0;
+        }
+        assert_true(refused < 10000);
+    }
+    for (size_t i = 0; i < CROWD; i++) {
+        expect_frame(&crowd[i], content, len);
+        segzstd_stream_free(crowd[i].stream);
+        drive_free(&crowd[i]);
+    }
+    return refused;
+}
+
+/* Four workers, and memory for fewer: then fewer work, and what is refused, or
+ * made anew since it was taken away, is less than what is done. */
+static void test_budget__less_than_the_workers_need__is_seldom_reached(
+    void **state)
+{
+    segzstd_cache_options options = SEGZSTD_CACHE_OPTIONS_INIT;
+    size_t len = env_pick("content", 8 * MIB, 3 * MIB);
+    unsigned char *content = data_new(len, DATA_JSON, SEED);
+    segzstd_cache *cache = expect_cache(1, NULL);
+    uint64_t one = use_level(cache, 9, content, len);
+    segzstd_cache_stats stats;
+    unsigned refused;
+
+    (void)state;
+    segzstd_cache_free(cache);
+    options.workers = 4;
+    options.byte_budget = 2 * one;
+    assert_int_equal(segzstd_cache_new(&cache, &options), 0);
+    refused = run_crowd(cache, content, len);
+    stats = expect_cache_stats(cache);
+    print_message("%llu jobs, %u refused, %llu encoders made\n",
+                  (unsigned long long)stats.jobs, refused,
+                  (unsigned long long)stats.misses);
+    assert_true(stats.bytes_peak <= 2 * one);
+    assert_true(refused > 0);
+    assert_true(refused * 6 <= stats.jobs);
+    assert_true(stats.misses * 4 < stats.jobs * 3);
+    segzstd_cache_free(cache);
+    free(content);
+}
+
 /* There is room for the content, if not for the extent that it might need. */
 static void test_budget__half_free__takes_what_fits(void **state)
 {
@@ -1037,6 +1111,8 @@ int main(void)
         cmocka_unit_test(test_budget__of_any_size__is_never_exceeded),
         cmocka_unit_test(test_budget__reached__idle_memory_goes_first),
         cmocka_unit_test(test_budget__too_small_for_an_encoder__store_ends_it),
+        cmocka_unit_test(
+            test_budget__less_than_the_workers_need__is_seldom_reached),
         cmocka_unit_test(test_budget__half_free__takes_what_fits),
         cmocka_unit_test(test_store__between_compressed_parts__decodes),
         cmocka_unit_test(test_store__a_job_is_out__stores_what_follows_it),

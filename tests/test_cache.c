@@ -681,24 +681,28 @@ static void test_acquire__no_memory__uses_the_claim_up(void **state)
     expect_encoders(f, 0, 0, 0);
 }
 
-/* Memory that is idle is given up before an encoder is refused. */
-static void test_acquire__no_memory_but_idle_blocks__frees_them(void **state)
+/* Memory that is idle is given up before an encoder is refused, and no more of
+ * it than has to be. */
+static void test_acquire__no_memory_but_idle_blocks__frees_one(void **state)
 {
     struct fixture *f = *state;
     struct segzstd__slot *slot;
+    uint64_t before;
 
     leave_block(f, 100000);
+    before = idle_bytes(f);
     leave_block(f, 4096);
     alloc_fail(&f->alloc, 0, 1);
     slot = acquire(f, &key_a);
     assert_non_null(slot);
-    assert_int_equal(idle_bytes(f), 0);
+    assert_int_equal(idle_bytes(f), 4096);
+    assert_true(before > 4096);
     segzstd__cache_release(f->cache, slot);
 }
 
 /* ---- giving memory back ---- */
 
-static void test_reclaim__all_that_is_idle__then_what_is_held(void **state)
+static void test_reclaim__blocks__then_idle_encoders__then_held(void **state)
 {
     struct fixture *f = *state;
     struct segzstd__slot *running = acquire(f, &key_a);
@@ -708,6 +712,12 @@ static void test_reclaim__all_that_is_idle__then_what_is_held(void **state)
 
     segzstd__cache_release(f->cache, idle);
     leave_block(f, 4096);
+    leave_block(f, 8192);
+    for (int blocks = 2; blocks-- > 0;) {
+        assert_true(segzstd__cache_reclaim(f->cache));
+        expect_encoders(f, 1, 1, 1);
+        assert_int_equal(f->cache->pool.bytes, blocks * 8192);
+    }
     assert_true(segzstd__cache_reclaim(f->cache));
     expect_encoders(f, 1, 1, 0);
     assert_int_equal(idle_bytes(f), 0);
@@ -717,6 +727,29 @@ static void test_reclaim__all_that_is_idle__then_what_is_held(void **state)
     held = reclaim_run(f, &key_a, &claim, false);
     segzstd__cache_discard(f->cache, held);
     segzstd__cache_discard(f->cache, running);
+}
+
+/* A stream whose job is back, but not its next one out, goes on with its held
+ * encoder as soon as it can. */
+static void test_reclaim_for_job__others_out__leaves_held_encoders(void **state)
+{
+    struct fixture *f = *state;
+    struct segzstd__claim claim =
+        segzstd__cache_hold(f->cache, acquire(f, &key_a));
+
+    segzstd__cache_release(f->cache, acquire(f, &key_a));
+    leave_block(f, 4096);
+    assert_true(segzstd__cache_job_out(f->cache, 1));
+    assert_true(segzstd__cache_job_out(f->cache, 1));
+    assert_true(segzstd__cache_reclaim_for_job(f->cache));
+    expect_encoders(f, 0, 1, 0);
+    assert_int_equal(idle_bytes(f), 0);
+    assert_false(segzstd__cache_reclaim_for_job(f->cache));
+    segzstd__cache_job_back(f->cache, true);
+    assert_true(segzstd__cache_reclaim_for_job(f->cache));
+    expect_encoders(f, 0, 0, 0);
+    segzstd__cache_job_back(f->cache, true);
+    segzstd__cache_discard(f->cache, reclaim_run(f, &key_a, &claim, false));
 }
 
 /* Blocks are cheap to make again, so they go before encoders. */
@@ -942,7 +975,7 @@ static void test_get_block__budget_used_up__reclaims_then_null(void **state)
     f->cache->mem.budget = f->cache->mem.used + 8192;
     first = get_block(f, 24576);
     assert_non_null(first);
-    assert_int_equal(idle_bytes(f), 0);
+    assert_int_equal(idle_bytes(f), 4096);
     expect_encoders(f, 0, 1, 0);
     second = get_block(f, 8192);
     assert_non_null(second);
@@ -1011,10 +1044,38 @@ static void test_job_out__so_many_for_each_worker__then_no_more(void **state)
         assert_int_equal(expect_cache_stats(f->cache).jobs_out, i + 1);
     }
     assert_false(segzstd__cache_job_out(f->cache, 2));
-    segzstd__cache_job_back(f->cache);
+    segzstd__cache_job_back(f->cache, true);
     assert_true(segzstd__cache_job_out(f->cache, 2));
     for (unsigned i = 0; i < 4; i++)
-        segzstd__cache_job_back(f->cache);
+        segzstd__cache_job_back(f->cache, true);
+    assert_int_equal(segzstd__cache_idle_workers(f->cache), 2);
+}
+
+/* As many jobs as fail for want of memory are fewer at once from then on, but
+ * one; every eight that had some let one more try. */
+static void test_job_out__no_memory_for_so_many__are_fewer(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(segzstd__cache_job_out(f->cache, 2));
+    segzstd__cache_job_back(f->cache, false);
+    assert_true(segzstd__cache_lower(f->cache));
+    assert_int_equal(segzstd__cache_idle_workers(f->cache), 0);
+    assert_false(segzstd__cache_job_out(f->cache, 2));
+    segzstd__cache_job_back(f->cache, false);
+    assert_true(segzstd__cache_lower(f->cache));
+    segzstd__cache_job_back(f->cache, true);
+    assert_false(segzstd__cache_job_out(f->cache, 1));
+    segzstd__cache_job_back(f->cache, true);
+    for (unsigned good = 2; good < 8; good++) {
+        assert_int_equal(segzstd__cache_idle_workers(f->cache), 1);
+        assert_true(segzstd__cache_job_out(f->cache, 1));
+        assert_false(segzstd__cache_job_out(f->cache, 1));
+        segzstd__cache_job_back(f->cache, true);
+    }
+    assert_int_equal(segzstd__cache_idle_workers(f->cache), 2);
+    assert_false(segzstd__cache_lower(f->cache));
     assert_int_equal(segzstd__cache_idle_workers(f->cache), 2);
 }
 
@@ -1168,7 +1229,7 @@ static void use_counters(struct user *u)
     segzstd__cache_count_stream(u->cache, 1);
     if (segzstd__cache_job_out(u->cache, 2)) {
         segzstd__cache_idle_workers(u->cache);
-        segzstd__cache_job_back(u->cache);
+        segzstd__cache_job_back(u->cache, true);
     }
     segzstd__cache_count(u->cache, &tally);
     segzstd__cache_count_stream(u->cache, -1);
@@ -1289,8 +1350,9 @@ int main(void)
         WITH_CACHE(test_discard__running__is_freed_and_its_place_is_too),
         WITH_CACHE(test_acquire__no_memory__is_null_and_counts_nothing),
         WITH_CACHE(test_acquire__no_memory__uses_the_claim_up),
-        WITH_CACHE(test_acquire__no_memory_but_idle_blocks__frees_them),
-        WITH_CACHE(test_reclaim__all_that_is_idle__then_what_is_held),
+        WITH_CACHE(test_acquire__no_memory_but_idle_blocks__frees_one),
+        WITH_CACHE(test_reclaim__blocks__then_idle_encoders__then_held),
+        WITH_CACHE(test_reclaim_for_job__others_out__leaves_held_encoders),
         WITH_CACHE(test_victims__by_kind__blocks_before_encoders_oldest_first),
         WITH_CACHE(test_trim__by_age__idle_and_held_and_blocks),
         WITH_CACHE(test_trim__default_age__is_a_minute),
@@ -1304,6 +1366,7 @@ int main(void)
         WITH_CACHE(test_has_room__for_input__leaves_an_eighth),
         WITH_CACHE(test_alloc__host_refuses_once__idle_memory_is_given_up),
         WITH_CACHE(test_job_out__so_many_for_each_worker__then_no_more),
+        WITH_CACHE(test_job_out__no_memory_for_so_many__are_fewer),
         WITH_CACHE(test_counters__added__are_in_the_statistics),
         WITH_CACHE(test_get_stats__memory__is_by_kind),
         WITH_CACHE(test_get_stats__size_of_an_older_caller__is_respected),

@@ -12,14 +12,14 @@ import pytest
 from support import build, data, http1
 from support.check import check_response, fetch, round_trip
 from support.frame import Incremental
-from support.limits import KIB, MIB, SCALE, pick
+from support.limits import KIB, MIB, pick
 from support.server import wait_for
 from support.upstream import chunked
 
 PROXY = "proxy_pass http://%s; proxy_http_version 1.1;"
 
 pytestmark = pytest.mark.skipif(
-    SCALE > 2 or "-fsanitize" in build.nginx_says(),
+    build.is_checked(),
     reason="memory of a checked build is not the module's",
 )
 

@@ -13,6 +13,8 @@ import shlex
 import shutil
 import subprocess
 
+from support.limits import SCALE
+
 FILTER = "ngx_http_zstd_filter_module"
 STATIC = "ngx_http_zstd_static_module"
 
@@ -37,6 +39,11 @@ def nginx_says():
         check=True,
     )
     return done.stderr
+
+
+def is_checked():
+    """A sanitizer or valgrind has memory of its own in the process."""
+    return SCALE > 2 or "-fsanitize" in nginx_says()
 
 
 @functools.lru_cache(maxsize=None)
