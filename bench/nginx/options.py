@@ -20,6 +20,13 @@ def words(known):
     return split
 
 
+def variant(text):
+    try:
+        return peers.add_variant(text)
+    except ValueError as e:
+        raise argparse.ArgumentTypeError(e) from None
+
+
 def numbers(text):
     return [int(part) for part in text.split(',')]
 
@@ -49,6 +56,12 @@ def parse(about):
                         help=f'of {",".join(plan.RUNS)}')
     parser.add_argument('--peers', type=words(peers.ALL),
                         help=f'of {",".join(peers.ALL)}; each in all runs')
+    parser.add_argument('--variant', type=variant, action='append',
+                        metavar='NAME=DIRECTIVES', default=[],
+                        help='our module with more directives of a location, '
+                        'as in "eager=zstd_inline 5ms;", as a peer; then only '
+                        'these and "pool" are measured, or what a --peers '
+                        'behind it says. May be given again')
     parser.add_argument('--levels', type=numbers, help='as in 3,9')
     parser.add_argument('--files', type=words(plan.FILES),
                         help=f'of {",".join(plan.FILES)}')
@@ -58,6 +71,8 @@ def parse(about):
                         help='no run begins later, and no further round that '
                         'would end later (55, or 3.3 with --quick)')
     args = parser.parse_args()
+    if args.variant and not args.peers:
+        args.peers = ['pool', *args.variant]
     args.rounds = args.rounds or (1 if args.quick else 3)
     args.minutes = args.minutes or (3.3 if args.quick else 55)
     return args

@@ -1,6 +1,7 @@
 """The ways to send a response that are compared."""
 
 import dataclasses
+import re
 
 OURS = 'segzstd'
 PACKAGED = 'packaged'
@@ -55,3 +56,16 @@ ALL = {peer.name: peer for peer in (
     zstd('tasks-2', 'libsegzstd, pool, 2 tasks', 'zstd_parallel_tasks 2;'),
     zstd('tasks-4', 'libsegzstd, pool, 4 tasks', 'zstd_parallel_tasks 4;'),
 )}
+
+
+def add_variant(text):
+    """NAME=DIRECTIVES: our module with more directives is a peer, too."""
+    name, found, more = text.partition('=')
+    if not found or not re.fullmatch('[a-z0-9-]+', name):
+        raise ValueError(f'"{text}" is no NAME=DIRECTIVES')
+    if name in ALL:
+        raise ValueError(f'there is a peer "{name}" already')
+    more = more.strip().rstrip(';')
+    ALL[name] = zstd(name, f'libsegzstd, {more or "pool"}',
+                     f'{more};' if more else '')
+    return name

@@ -5,16 +5,20 @@
 """
 
 import argparse
+import contextlib
+import io
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / 'bench' / 'nginx'))
 
 import goals  # noqa: E402
+import options  # noqa: E402
 import peers  # noqa: E402
 import plan  # noqa: E402
 import results  # noqa: E402
@@ -64,6 +68,44 @@ class PlanTest(unittest.TestCase):
         jobs = plan.jobs(asked(quick=True, peers=['off']), peers.ALL, 2)
         for job in jobs:
             self.assertEqual(job.level is not None, job.run in plan.RATED)
+
+
+PLACES = ('module', 'system-modules', 'corpus', 'load', 'results')
+
+
+@unittest.mock.patch.dict(peers.ALL)
+class VariantTest(unittest.TestCase):
+
+    def parse(self, *arguments):
+        places = [f'--{name}=/' for name in PLACES]
+        with unittest.mock.patch('sys.argv', ['run.py', *places, *arguments]):
+            return options.parse('')
+
+    def test_variant__is_a_peer_beside_the_pool(self):
+        args = self.parse('--variant', 'eager=zstd_inline 5ms;',
+                          '--variant', 'same=', '--runs', 'closed',
+                          '--levels', '3', '--files', plan.JSON)
+        self.assertEqual(plan.jobs(args, peers.ALL, 2),
+                         [closed(name, 3, plan.JSON)
+                          for name in ('pool', 'eager', 'same')])
+        self.assertEqual(
+            peers.ALL['eager'].location(3),
+            'zstd on; zstd_comp_level 3; zstd_types *; zstd_inline 5ms;')
+        self.assertEqual(peers.ALL['same'].location(3),
+                         peers.ALL['pool'].location(3))
+
+    def test_variant__with_peers__is_one_of_them(self):
+        args = self.parse('--variant', 'eager=zstd_inline 5ms',
+                          '--peers', 'packaged,eager')
+        self.assertEqual(args.peers, ['packaged', 'eager'])
+
+    def test_variant__that_is_none__is_named(self):
+        for text in ('eager', '=zstd_inline 0;', 'A b=', 'pool=gzip on;'):
+            said = io.StringIO()
+            with self.assertRaises(SystemExit), \
+                    contextlib.redirect_stderr(said):
+                self.parse('--variant', text)
+            self.assertIn(f'"{text.partition("=")[0]}', said.getvalue())
 
 
 class ResultsTest(unittest.TestCase):
