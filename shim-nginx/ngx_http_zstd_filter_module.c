@@ -70,6 +70,7 @@ static ngx_int_t ngx_http_zstd_collect(ngx_http_zstd_ctx_t *ctx,
     ngx_chain_t **out);
 static ngx_chain_t *ngx_http_zstd_get_buf(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_recycle(ngx_http_zstd_ctx_t *ctx, ngx_chain_t *out);
+static ngx_uint_t ngx_http_zstd_has_first(ngx_http_zstd_ctx_t *ctx);
 static ngx_uint_t ngx_http_zstd_is_busy(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_failed(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_free_stream(ngx_http_zstd_ctx_t *ctx);
@@ -628,7 +629,8 @@ ngx_http_zstd_drive(ngx_http_zstd_ctx_t *ctx)
 
         if (ctx->error
             || ngx_http_zstd_push(ctx) != NGX_OK
-            || ngx_http_zstd_work(ctx) != NGX_OK
+            || (!ngx_http_zstd_has_first(ctx)
+                && ngx_http_zstd_work(ctx) != NGX_OK)
             || ngx_http_zstd_collect(ctx, &out) != NGX_OK)
         {
             goto failed;
@@ -681,6 +683,20 @@ failed:
     ngx_http_zstd_failed(ctx);
 
     return NGX_ERROR;
+}
+
+
+/*
+ * The first output goes before more work: a thread that is woken for a job may
+ * get the CPU of the loop, which would then send after that job.  Not if another
+ * thread has a job: then two of them finish sooner.
+ */
+
+static ngx_uint_t
+ngx_http_zstd_has_first(ngx_http_zstd_ctx_t *ctx)
+{
+    return ctx->sent == 0 && ctx->lent == 0 && ctx->tasks == 0
+           && segzstd_stream_ready_bytes(ctx->stream) != 0;
 }
 
 
