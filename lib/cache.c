@@ -603,17 +603,18 @@ void segzstd__cache_job_back(struct segzstd_cache *cache, bool good)
     pthread_mutex_unlock(&cache->lock);
 }
 
-bool segzstd__cache_lower(struct segzstd_cache *cache)
+bool segzstd__cache_lower(struct segzstd_cache *cache, unsigned per_worker)
 {
-    bool others;
+    unsigned others;
 
     pthread_mutex_lock(&cache->lock);
-    others = cache->jobs_out != 0;
-    cache->jobs_good = 0;
-    if (others && cache->workers_now > 1)
+    others = cache->jobs_out;
+    if (others != 0 && per_worker * (cache->workers_now - 1) >= others) {
         cache->workers_now--;
+        cache->jobs_good = 0;
+    }
     pthread_mutex_unlock(&cache->lock);
-    return others;
+    return others != 0;
 }
 
 unsigned segzstd__cache_idle_workers(struct segzstd_cache *cache)

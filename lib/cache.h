@@ -146,9 +146,10 @@ bool segzstd__cache_job_out(struct segzstd_cache *cache, unsigned per_worker);
 /* Takes a job back; `good` if it had the memory that it needed. */
 void segzstd__cache_job_back(struct segzstd_cache *cache, bool good);
 
-/* A job that is back had no memory. False if no other is out, so that it is not
- * their number. */
-bool segzstd__cache_lower(struct segzstd_cache *cache);
+/* A job that is not out any more, or never was, had no memory: one worker less
+ * gets some, but as many as those have that are out. False if none is, so that it
+ * is not their number. */
+bool segzstd__cache_lower(struct segzstd_cache *cache, unsigned per_worker);
 
 /* Workers for which no job is out. */
 unsigned segzstd__cache_idle_workers(struct segzstd_cache *cache);

@@ -337,19 +337,13 @@ static int make_job(struct segzstd_stream *s, struct segzstd__segment *seg,
     return 0;
 }
 
-/*
- * A job of the segment, if the cache lets one more out. A segment that goes on
- * in another job holds its encoder meanwhile, so jobs that wait for a worker
- * would take as many encoders as run, and push each other's tables out of the
- * CPU's caches. A segment that is one job holds none, and may wait for its
- * worker, so that this need not wait for the owner.
- */
+/* A job of the segment, if the cache lets one more out. */
 static int give_job(struct segzstd_stream *s, struct segzstd__segment *seg,
                     segzstd_job **out)
 {
     int error;
 
-    if (!segzstd__cache_job_out(s->cache, segzstd__stream_is_fixed(s) ? 2 : 1))
+    if (!segzstd__cache_job_out(s->cache, segzstd__stream_per_worker(s)))
         return 0;
     error = make_job(s, seg, out);
     if (error != 0) {

@@ -259,7 +259,7 @@ void segzstd__stream_drop_read(struct segzstd_stream *s,
 void segzstd__stream_run_short(struct segzstd_stream *s,
                                struct segzstd__segment *seg)
 {
-    if (!segzstd__cache_lower(s->cache))
+    if (!segzstd__cache_lower(s->cache, segzstd__stream_per_worker(s)))
         s->is_short = true;
     /* What it has can be read again, by when there is more memory. */
     segzstd__stream_drop_read(s, seg);

@@ -87,6 +87,19 @@ static inline bool segzstd__stream_is_fixed(const struct segzstd_stream *stream)
     return stream->options.segment_bytes != 0;
 }
 
+/*
+ * Jobs that may be out for each worker. A segment that goes on in another job
+ * holds its encoder meanwhile, so jobs that wait for a worker would take as many
+ * encoders as run, and push each other's tables out of the CPU's caches. A
+ * segment that is one job holds none, and may wait for its worker, so that this
+ * need not wait for the owner.
+ */
+static inline unsigned segzstd__stream_per_worker(
+    const struct segzstd_stream *stream)
+{
+    return segzstd__stream_is_fixed(stream) ? 2 : 1;
+}
+
 /* What the segment makes can be read at once. */
 static inline bool segzstd__stream_is_first(
     const struct segzstd_stream *stream, const struct segzstd__segment *segment)

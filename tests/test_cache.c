@@ -1051,31 +1051,38 @@ static void test_job_out__so_many_for_each_worker__then_no_more(void **state)
     assert_int_equal(segzstd__cache_idle_workers(f->cache), 2);
 }
 
-/* As many jobs as fail for want of memory are fewer at once from then on, but
- * one; every eight that had some let one more try. */
+/* A job that had no memory, not being the only one, makes fewer of them, but as
+ * many as had some; every eight that had let one more try. */
 static void test_job_out__no_memory_for_so_many__are_fewer(void **state)
 {
     struct fixture *f = *state;
 
-    for (unsigned i = 0; i < 4; i++)
-        assert_true(segzstd__cache_job_out(f->cache, 2));
-    segzstd__cache_job_back(f->cache, false);
-    assert_true(segzstd__cache_lower(f->cache));
-    assert_int_equal(segzstd__cache_idle_workers(f->cache), 0);
-    assert_false(segzstd__cache_job_out(f->cache, 2));
-    segzstd__cache_job_back(f->cache, false);
-    assert_true(segzstd__cache_lower(f->cache));
-    segzstd__cache_job_back(f->cache, true);
-    assert_false(segzstd__cache_job_out(f->cache, 1));
-    segzstd__cache_job_back(f->cache, true);
-    for (unsigned good = 2; good < 8; good++) {
+    for (unsigned per_worker = 1; per_worker <= 2; per_worker++) {
+        f->cache->workers_now = 8;
+        f->cache->workers = 8;
+        for (unsigned i = 0; i < 8 * per_worker; i++)
+            assert_true(segzstd__cache_job_out(f->cache, per_worker));
+        for (unsigned i = 0; i < 3 * per_worker; i++) {
+            segzstd__cache_job_back(f->cache, false);
+            assert_true(segzstd__cache_lower(f->cache, per_worker));
+        }
+        for (unsigned i = 0; i < 100; i++)
+            assert_true(segzstd__cache_lower(f->cache, per_worker));
+        assert_int_equal(f->cache->workers_now, 5);
+        assert_false(segzstd__cache_job_out(f->cache, per_worker));
+        for (unsigned i = 0; i < 5 * per_worker; i++)
+            segzstd__cache_job_back(f->cache, false);
+        assert_false(segzstd__cache_lower(f->cache, per_worker));
+        assert_int_equal(f->cache->workers_now, 5);
+    }
+    f->cache->workers = 2;
+    f->cache->workers_now = 1;
+    for (unsigned good = 0; good < 8; good++) {
         assert_int_equal(segzstd__cache_idle_workers(f->cache), 1);
         assert_true(segzstd__cache_job_out(f->cache, 1));
         assert_false(segzstd__cache_job_out(f->cache, 1));
         segzstd__cache_job_back(f->cache, true);
     }
-    assert_int_equal(segzstd__cache_idle_workers(f->cache), 2);
-    assert_false(segzstd__cache_lower(f->cache));
     assert_int_equal(segzstd__cache_idle_workers(f->cache), 2);
 }
 
