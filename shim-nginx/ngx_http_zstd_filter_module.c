@@ -688,8 +688,8 @@ failed:
 
 /*
  * The first output goes before more work: a thread that is woken for a job may
- * get the CPU of the loop, which would then send after that job.  Not if another
- * thread has a job: then two of them finish sooner.
+ * get the CPU of the loop, which would then send after that job.  Not if
+ * another has one already: then two of them finish sooner.
  */
 
 static ngx_uint_t
