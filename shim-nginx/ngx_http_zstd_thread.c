@@ -38,6 +38,9 @@
  */
 #define NGX_HTTP_ZSTD_LINGER  2
 
+/* milliseconds for the last thread to be back in its pool */
+#define NGX_HTTP_ZSTD_LAST    10
+
 /* of that time; Darwin cannot choose it */
 #if (NGX_DARWIN)
 #define NGX_HTTP_ZSTD_CLOCK   CLOCK_REALTIME
@@ -67,6 +70,7 @@ typedef struct {
     ngx_uint_t                  running;     /* under mutex: other runners */
     ngx_uint_t                  limit;       /* of running */
     ngx_atomic_t                posted;      /* runners that have not ended */
+    ngx_uint_t                  used;        /* there were such */
     ngx_fd_t                    notify[2];   /* a pipe; written to when "done"
                                               * becomes non-empty */
     ngx_http_zstd_runner_t     *free;        /* not posted now */
@@ -145,9 +149,17 @@ ngx_http_zstd_init_threads(ngx_cycle_t *cycle,
 void
 ngx_http_zstd_exit_threads(void)
 {
+    if (!ngx_http_zstd_threads.used) {
+        return;
+    }
+
     while (ngx_http_zstd_threads.posted) {
         ngx_msleep(1);
     }
+
+    /* a thread goes back to waiting through the pool, which is freed, too */
+
+    ngx_msleep(NGX_HTTP_ZSTD_LAST);
 }
 
 
@@ -357,6 +369,8 @@ ngx_http_zstd_post_runner(ngx_thread_pool_t *pool)
     }
 
     runner->pool = pool;
+
+    t->used = 1;
 
     (void) ngx_atomic_fetch_add(&t->posted, 1);
 
