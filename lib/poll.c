@@ -300,9 +300,10 @@ static void fill_job(struct segzstd_stream *s, struct segzstd__segment *seg)
     job->stream = s;
     job->shared = &s->shared;
     job->zstd_error = "";
-    job->whole = fits_one_call(s, seg);
+    /* where memory was short the extent may be, too */
+    job->whole = fits_one_call(s, seg) && seg->end <= cap_end;
     end = job->whole ? seg->end : min_u64(job_end(s, seg), cap_end);
-    assert(end > seg->fed);
+    assert(end > seg->fed && end <= cap_end);
     job->from = seg->fed;
     job->content = segzstd__extent_at(extent, seg->fed);
     job->len = (size_t)(end - seg->fed);

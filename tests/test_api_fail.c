@@ -205,6 +205,32 @@ static int run_borrowed_adaptive(struct world *w)
     return run_borrowed(w, 0);
 }
 
+/* All of it is in one reader, and ended: one call of libzstd may do. */
+static int run_reader(struct world *w, size_t segment_bytes)
+{
+    segzstd_stream_options options = fixed_options(1, segment_bytes);
+    struct drive *d = &w->drives[0];
+    int rc = make_cache(w, 2, 0);
+
+    options.size = w->len;
+    w->source = (struct drive_source){w->content, w->len, 0, 0, NULL};
+    if (rc == 0)
+        rc = make_stream(w, d, &options);
+    if (rc == 0)
+        rc = drive_push_source(d, &w->source, w->len, SEGZSTD_END);
+    return rc == 0 ? end_stream(w, d) : rc;
+}
+
+static int run_reader_fixed(struct world *w)
+{
+    return run_reader(w, SEGMENT);
+}
+
+static int run_reader_adaptive(struct world *w)
+{
+    return run_reader(w, 0);
+}
+
 /* Two streams that take the one encoder from each other at every flush. */
 static int run_flushes(struct world *w)
 {
@@ -293,6 +319,8 @@ static const struct scenario scenarios[] = {
     {"adaptive in pieces", run_adaptive_in_pieces},
     {"borrowed, fixed", run_borrowed_fixed},
     {"borrowed, adaptive", run_borrowed_adaptive},
+    {"reader, fixed", run_reader_fixed},
+    {"reader, adaptive", run_reader_adaptive},
     {"flushes", run_flushes},
     {"dictionary", run_dictionary},
     {"store", run_store},
@@ -406,8 +434,9 @@ static bool refuse_in_the_end(void *arg)
 
 /* True if the stream could be finished within the budget. */
 static bool run_in_budget(uint64_t budget, const unsigned char *content,
-                          size_t len, size_t segment_bytes)
+                          size_t len, size_t segment_bytes, bool by_reader)
 {
+    struct drive_source source = {content, len, 0, 0, NULL};
     segzstd_cache_options co = SEGZSTD_CACHE_OPTIONS_INIT;
     segzstd_stream_options so = fixed_options(3, segment_bytes);
     static struct test_alloc alloc;
@@ -431,7 +460,8 @@ static bool run_in_budget(uint64_t budget, const unsigned char *content,
         drive_init(&d, stream, SEED);
         d.on_nomem = refuse_in_the_end;
         d.nomem_arg = &attempts;
-        rc = drive_push(&d, content, len, SEGZSTD_CONTINUE);
+        rc = by_reader ? drive_push_source(&d, &source, len, SEGZSTD_END)
+                       : drive_push(&d, content, len, SEGZSTD_CONTINUE);
         if (rc == 0)
             rc = drive_end(&d);
         if (rc == 0)
@@ -455,15 +485,17 @@ static void test_budget__of_any_size__is_never_exceeded(void **state)
     unsigned char *content = data_new(len, DATA_JSON, SEED);
 
     (void)state;
-    for (size_t segment = 0; segment <= SEGMENT; segment += SEGMENT) {
+    for (int i = 0; i < 4; i++) {
+        size_t segment = i % 2 == 0 ? 0 : SEGMENT;
+        bool by_reader = i >= 2;
         uint64_t budget = 1;
         bool finished = false;
 
         while (budget < (uint64_t)64 * MIB) {
-            finished = run_in_budget(budget, content, len, segment);
+            finished = run_in_budget(budget, content, len, segment, by_reader);
             budget += budget / 4 + 1;
         }
-        assert_false(run_in_budget(1000, content, len, segment));
+        assert_false(run_in_budget(1000, content, len, segment, by_reader));
         assert_true(finished);
     }
     free(content);
