@@ -380,12 +380,12 @@ bool segzstd__cache_reclaim(struct segzstd_cache *cache)
     return reclaim_one(cache, RECLAIM_ALL);
 }
 
-bool segzstd__cache_reclaim_for_job(struct segzstd_cache *cache)
+bool segzstd__cache_reclaim_for_job(struct segzstd_cache *cache, unsigned own)
 {
     bool alone;
 
     pthread_mutex_lock(&cache->lock);
-    alone = cache->jobs_out <= 1;
+    alone = cache->jobs_out == own;
     pthread_mutex_unlock(&cache->lock);
     return reclaim(cache, alone ? RECLAIM_ALL : RECLAIM_IDLE);
 }

@@ -100,10 +100,10 @@ bool segzstd__cache_has_least_room(struct segzstd_cache *cache, size_t bytes);
  * if there is none. */
 bool segzstd__cache_reclaim(struct segzstd_cache *cache);
 
-/* For a job that found no memory: frees everything idle, and held encoders too,
- * if no other job is out, which may be to go on with one. True if that was
- * anything. */
-bool segzstd__cache_reclaim_for_job(struct segzstd_cache *cache);
+/* For a job that found no memory, and is `own` of those that are out (1, or 0 if
+ * its owner runs it): frees everything idle, and held encoders too, if no other
+ * job is out, which may be to go on with one. True if that was anything. */
+bool segzstd__cache_reclaim_for_job(struct segzstd_cache *cache, unsigned own);
 
 /* Memory that is not pooled, with the same last effort. */
 void *segzstd__cache_alloc(struct segzstd_cache *cache, size_t bytes);

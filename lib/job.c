@@ -358,7 +358,8 @@ void segzstd_job_run(segzstd_job *job)
         job->error = attempt(job);
     /* Idle memory of others may be what is missing. */
     if (job->error == SEGZSTD_ERR_NOMEM &&
-        segzstd__cache_reclaim_for_job(job->shared->cache))
+        segzstd__cache_reclaim_for_job(job->shared->cache,
+                                       job->is_inline ? 0 : 1))
         job->error = attempt(job);
     job->cpu_ns = thread_cpu_ns() - start;
 }

@@ -741,12 +741,14 @@ static void test_reclaim_for_job__others_out__leaves_held_encoders(void **state)
     leave_block(f, 4096);
     assert_true(segzstd__cache_job_out(f->cache, 1));
     assert_true(segzstd__cache_job_out(f->cache, 1));
-    assert_true(segzstd__cache_reclaim_for_job(f->cache));
+    assert_true(segzstd__cache_reclaim_for_job(f->cache, 1));
     expect_encoders(f, 0, 1, 0);
     assert_int_equal(idle_bytes(f), 0);
-    assert_false(segzstd__cache_reclaim_for_job(f->cache));
+    assert_false(segzstd__cache_reclaim_for_job(f->cache, 1));
     segzstd__cache_job_back(f->cache, true);
-    assert_true(segzstd__cache_reclaim_for_job(f->cache));
+    assert_false(segzstd__cache_reclaim_for_job(f->cache, 0));
+    expect_encoders(f, 0, 1, 0);
+    assert_true(segzstd__cache_reclaim_for_job(f->cache, 1));
     expect_encoders(f, 0, 0, 0);
     segzstd__cache_job_back(f->cache, true);
     segzstd__cache_discard(f->cache, reclaim_run(f, &key_a, &claim, false));
