@@ -283,7 +283,8 @@ static void test_set_max_jobs__one__makes_no_cut(void **state)
     assert_int_equal(expect_stream_stats(d.stream).splits, 0);
     segzstd_stream_set_max_jobs(d.stream, 0);
     assert_int_equal(
-        drive_push(&d, content + d.taken, LEN - d.taken, SEGZSTD_END), 0);
+        drive_push(&d, content + d.taken, LEN - (size_t)d.taken, SEGZSTD_END),
+        0);
     assert_int_equal(drive_end(&d), 0);
     expect_frame(&d, content, LEN);
     assert_true(expect_stream_stats(d.stream).splits >= 1);

@@ -293,8 +293,8 @@ static int run_store(struct world *w)
     while (rc == 0 && d->taken < w->len) {
         do {
             rc = segzstd_stream_push(d->stream, w->content + d->taken,
-                                     w->len - d->taken, SEGZSTD_CONTINUE,
-                                     &taken);
+                                     w->len - (size_t)d->taken,
+                                     SEGZSTD_CONTINUE, &taken);
             d->taken += taken;
         } while (again(w, rc));
         while (rc == 0 && segzstd_stream_want_job(d->stream)) {

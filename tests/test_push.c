@@ -646,7 +646,8 @@ static void test_push__byte_budget__is_used_but_for_an_eighth(void **state)
     assert_int_equal(tail_of(f)->end, f->taken);
     assert_memory_equal(
         segzstd__extent_at(tail_of(f)->extent, tail_of(f)->start),
-        f->content + tail_of(f)->start, tail_of(f)->end - tail_of(f)->start);
+        f->content + tail_of(f)->start,
+        (size_t)(tail_of(f)->end - tail_of(f)->start));
     f->cache->mem.budget = 0;
     push(f, 1000, SEGZSTD_END);
     work(f);
