@@ -337,6 +337,7 @@ void ngx_http_zstd_done(ngx_http_zstd_task_t *task);
 
 ngx_int_t ngx_http_zstd_init_threads(ngx_cycle_t *cycle,
     ngx_http_zstd_main_conf_t *zmcf, ngx_uint_t cpus);
+void ngx_http_zstd_stop_threads(void);
 void ngx_http_zstd_exit_threads(void);
 
 /* has the task's job run; NGX_BUSY: the pool takes none, and none is running */

@@ -85,6 +85,7 @@ static ngx_int_t ngx_http_zstd_top_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_zstd_init_module(ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_zstd_init_process(ngx_cycle_t *cycle);
 static void ngx_http_zstd_exit_process(ngx_cycle_t *cycle);
+static void ngx_http_zstd_stop_process(ngx_cycle_t *cycle);
 
 
 static ngx_http_module_t  ngx_http_zstd_filter_module_ctx = {
@@ -206,6 +207,32 @@ ngx_module_t  ngx_http_zstd_top_module = {
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+/* stands before the module of thread pools, so that it is told of the end of a
+ * worker before nginx waits for these */
+
+static ngx_core_module_t  ngx_http_zstd_stop_module_ctx = {
+    ngx_string("zstd_stop"),
+    NULL,
+    NULL
+};
+
+
+ngx_module_t  ngx_http_zstd_stop_module = {
+    NGX_MODULE_V1,
+    &ngx_http_zstd_stop_module_ctx,        /* module context */
+    NULL,                                  /* module directives */
+    NGX_CORE_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_http_zstd_stop_process,            /* exit process */
     NULL,                                  /* exit master */
     NGX_MODULE_V1_PADDING
 };
@@ -1541,4 +1568,13 @@ ngx_http_zstd_exit_process(ngx_cycle_t *cycle)
     if (zmcf) {
         ngx_http_zstd_exit_worker(zmcf);
     }
+}
+
+
+static void
+ngx_http_zstd_stop_process(ngx_cycle_t *cycle)
+{
+#if (NGX_THREADS)
+    ngx_http_zstd_stop_threads();
+#endif
 }

@@ -64,6 +64,7 @@ struct ngx_http_zstd_runner_s {
 typedef struct {
     ngx_thread_mutex_t          mutex;
     ngx_queue_t                 ready;       /* under mutex: tasks to run */
+    ngx_queue_t                 taken;       /* under mutex: tasks that run */
     ngx_queue_t                 done;        /* under mutex: tasks that ran */
     ngx_queue_t                 idle;        /* under mutex: runners without a
                                               * job */
@@ -110,6 +111,7 @@ ngx_http_zstd_init_threads(ngx_cycle_t *cycle,
     t = &ngx_http_zstd_threads;
 
     ngx_queue_init(&t->ready);
+    ngx_queue_init(&t->taken);
     ngx_queue_init(&t->done);
     ngx_queue_init(&t->idle);
 
@@ -138,6 +140,41 @@ ngx_http_zstd_init_threads(ngx_cycle_t *cycle,
 
     return ngx_add_channel_event(cycle, t->notify[0], NGX_READ_EVENT,
                                  ngx_http_zstd_notify_handler);
+}
+
+
+/*
+ * Before nginx waits for its pools.  A worker that is stopped, not shut down,
+ * has responses yet, and is killed if it needs more than some 1.5 s.
+ */
+
+void
+ngx_http_zstd_stop_threads(void)
+{
+    ngx_queue_t              *q;
+    ngx_http_zstd_task_t     *task;
+    ngx_http_zstd_threads_t  *t;
+
+    t = &ngx_http_zstd_threads;
+
+    if (t->cycle == NULL) {
+        return;
+    }
+
+    (void) ngx_thread_mutex_lock(&t->mutex, t->log);
+
+    ngx_queue_init(&t->ready);
+
+    for (q = ngx_queue_head(&t->taken);
+         q != ngx_queue_sentinel(&t->taken);
+         q = ngx_queue_next(q))
+    {
+        task = ngx_queue_data(q, ngx_http_zstd_task_t, queue);
+
+        segzstd_stream_cancel(segzstd_job_stream(task->job));
+    }
+
+    (void) ngx_thread_mutex_unlock(&t->mutex, t->log);
 }
 
 
@@ -302,6 +339,7 @@ ngx_http_zstd_first_task(ngx_thread_pool_t *pool)
 
         if (task->pool == pool) {
             ngx_queue_remove(q);
+            ngx_queue_insert_tail(&t->taken, q);
             return task;
         }
     }
@@ -483,6 +521,7 @@ ngx_http_zstd_next_task(ngx_http_zstd_runner_t *runner,
     (void) ngx_thread_mutex_lock(&t->mutex, log);
 
     if (done) {
+        ngx_queue_remove(&done->queue);
         notify = ngx_queue_empty(&t->done);
         ngx_queue_insert_tail(&t->done, &done->queue);
     }

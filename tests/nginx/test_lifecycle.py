@@ -519,11 +519,7 @@ def test_reload_and_quit_with_slow_clients(serve, mode, upstream, signal):
         nginx.check_logs()
 
 
-def test_fast_stop_with_jobs_out(serve, mode):
-    """TERM: the worker does not wait for requests, and does not crash."""
-    nginx = serve(
-        "", mode, http="zstd_comp_level 19;", files={"f": data.text(8 * MIB)}
-    )
+def stop_with_jobs_out(nginx):
     nginx.allow("open socket", "TERM closes connections that are in use")
     if SCALE > 2:
         nginx.allow("signal 9", "the master waits only so long for a job")
@@ -539,6 +535,26 @@ def test_fast_stop_with_jobs_out(serve, mode):
     for client in clients:
         client.close()
     nginx.check_logs()
+
+
+def test_fast_stop_with_jobs_out(serve, mode):
+    """TERM: the worker does not wait for requests, and does not crash."""
+    stop_with_jobs_out(
+        serve(
+            "", mode, http="zstd_comp_level 19;", files={"f": data.text(8 * MIB)}
+        )
+    )
+
+
+def test_fast_stop_within_a_long_job(serve):
+    """A worker that did not stop for as long as a segment took was killed by
+    the master, after some 1.5 s."""
+    stop_with_jobs_out(
+        serve(
+            http="zstd_parallel_segment_size 4m; zstd_comp_level 19;",
+            files={"f": data.text(8 * MIB)},
+        )
+    )
 
 
 def test_many_reloads_under_load(serve, mode):
