@@ -67,9 +67,10 @@ static void test_put_header__all_widths_of_fields__libzstd_reads_them(
     void **state)
 {
     struct segzstd__frame_header header;
+    unsigned most = sizeof(size_t) == 4 ? 30 : 31; /* for libzstd */
 
     (void)state;
-    for (unsigned log = 10; log <= 31; log++)
+    for (unsigned log = 10; log <= most; log++)
         for (int i = 0; i < SIZES; i++)
             for (int k = 0; k < DICT_IDS; k++)
                 for (int checksum = 0; checksum < 2; checksum++) {
