@@ -40,7 +40,7 @@ static ngx_int_t ngx_http_zstd_top_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_first_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_last_header_filter(ngx_http_request_t *r);
 static void ngx_http_zstd_ask_memory(ngx_http_request_t *r);
-static void ngx_http_zstd_keep_files(ngx_http_request_t *r);
+static void ngx_http_zstd_keep_files(ngx_http_zstd_ctx_t *ctx);
 static ngx_uint_t ngx_http_zstd_test(ngx_http_request_t *r,
     ngx_http_zstd_loc_conf_t *conf);
 static ngx_int_t ngx_http_zstd_start(ngx_http_request_t *r,
@@ -354,8 +354,8 @@ ngx_http_zstd_last_header_filter(ngx_http_request_t *r)
     if (ctx->stream == NULL) {
         ngx_http_zstd_ask_memory(r);
 
-    } else if (ctx->conf->pool) {
-        ngx_http_zstd_keep_files(r);
+    } else {
+        ngx_http_zstd_keep_files(ctx);
     }
 
     /* all reasons from this one on depend on the request */
@@ -390,8 +390,18 @@ ngx_http_zstd_ask_memory(ngx_http_request_t *r)
  */
 
 static void
-ngx_http_zstd_keep_files(ngx_http_request_t *r)
+ngx_http_zstd_keep_files(ngx_http_zstd_ctx_t *ctx)
 {
+#if (NGX_THREADS)
+
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    if (ctx->conf->pool == NULL) {
+        return;
+    }
+
     if (r->upstream
 #if (NGX_HTTP_CACHE)
         && !r->cached
@@ -402,6 +412,8 @@ ngx_http_zstd_keep_files(ngx_http_request_t *r)
     }
 
     r->connection->sendfile = 1;
+
+#endif
 }
 
 

@@ -239,6 +239,26 @@ def test_b73_nothing_is_run_by_configure(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+WARNINGS = "-O1 -Wall -Wextra -Wno-unused-parameter -Werror"
+
+
+@needs_dev
+def test_b73_compiles_without_threads(tmp_path):
+    """What only pools need was used where there are none."""
+    run(
+        "bash",
+        "-c",
+        'cd %s && ./configure --builddir="$0" --with-cc-opt="%s" '
+        '--add-dynamic-module="$1"' % (NGINX_DEV, WARNINGS),
+        str(tmp_path),
+        SHIM,
+    )
+    run("make", "-C", NGINX_DEV, "-f", str(tmp_path / "Makefile"), "modules")
+    assert "#ifndef NGX_THREADS" not in (
+        tmp_path / "ngx_auto_config.h"
+    ).read_text()
+
+
 @pytest.mark.skipif(
     not os.environ.get("SEGZSTD_NGINX_SOURCE"),
     reason="SEGZSTD_NGINX_SOURCE, a folder of NGINX's sources, is not set",
@@ -265,7 +285,7 @@ def test_b73_builds_without_a_warning(tmp_path, options, static, compiler):
         "--without-http_charset_module",
         *options,
         CC=compiler,
-        CFLAGS="-O1 -Wextra -Wno-unused-parameter -Werror",
+        CFLAGS=WARNINGS,
     )
     said = run(str(tmp_path / "nginx"), "-V")
     assert "--add-%smodule=" % ("" if static else "dynamic-") in said
