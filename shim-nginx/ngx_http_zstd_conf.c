@@ -996,9 +996,19 @@ ngx_http_zstd_nice(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+#if (NGX_THREADS)
+
     zmcf->nice = n;
 
     return NGX_CONF_OK;
+
+#else
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "\"%V\" needs nginx built with threads", &cmd->name);
+    return NGX_CONF_ERROR;
+
+#endif
 }
 
 

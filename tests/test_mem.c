@@ -5,7 +5,9 @@
 #define _DEFAULT_SOURCE
 
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -167,7 +169,7 @@ enum { ASKED_HUGE = 5 * 1000 * 1000 };
 /* Every byte can be written and is kept. */
 static void expect_usable(unsigned char *ptr, size_t size)
 {
-    assert_int_equal((uintptr_t)ptr % 16, 0);
+    assert_int_equal((uintptr_t)ptr % alignof(max_align_t), 0);
     for (size_t i = 0; i < size; i += 1021)
         ptr[i] = (unsigned char)(i >> 4);
     ptr[size - 1] = 77;

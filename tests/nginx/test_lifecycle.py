@@ -546,6 +546,7 @@ def test_fast_stop_with_jobs_out(serve, mode):
     )
 
 
+@build.needs_threads
 def test_fast_stop_within_a_long_job(serve):
     """A worker that did not stop for as long as a segment took was killed by
     the master, after some 1.5 s."""

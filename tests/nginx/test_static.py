@@ -212,8 +212,6 @@ def test_disable_symlinks(site):
     ids=["read", "sendfile", "directio"],
 )
 def test_reading(site, how):
-    if "threads" in how and not build.nginx_has("threads"):
-        pytest.skip("this NGINX has no threads")
     nginx = site(
         ON + how,
         {

@@ -326,6 +326,7 @@ def test_b59_same_pool_for_reading(serve, reading):
     at_once(8, one)
 
 
+@build.needs_threads
 @pytest.mark.parametrize("sendfile", ["on", "off"])
 def test_loop_does_not_read_files(serve, sendfile):
     """A slow disk must not stall others, also where nginx would not send files

@@ -13,6 +13,8 @@ import shlex
 import shutil
 import subprocess
 
+import pytest
+
 from support.limits import SCALE
 
 FILTER = "ngx_http_zstd_filter_module"
@@ -55,6 +57,11 @@ def nginx_version():
 def nginx_has(option):
     """Of "configure", like "http_v2_module" or "threads"."""
     return re.search(r"--with-%s(?![\w=-])" % option, nginx_says()) is not None
+
+
+needs_threads = pytest.mark.skipif(
+    not nginx_has("threads"), reason="this NGINX has no threads"
+)
 
 
 def nginx_module(name):

@@ -9,6 +9,8 @@ import socket
 import subprocess
 import time
 
+import pytest
+
 from support import build
 from support.limits import HANG
 
@@ -168,6 +170,10 @@ class Server:
             servers=fill(servers),
             **place,
         )
+        if not build.nginx_has("threads") and re.search(
+            r"^\s*thread_pool |\baio threads", text, re.M
+        ):
+            pytest.skip("this NGINX has no threads")
         self.path = os.path.join(self.prefix, "nginx.conf")
         with open(self.path, "w") as f:
             f.write(text)
