@@ -358,7 +358,7 @@ static bool run_failing(const struct scenario *scenario,
 static void fail_each_in_turn(enum answer answer)
 {
     size_t len = 250 * KIB;
-    size_t step = env_pick("each so many-th allocation", 1, 7);
+    size_t step = env_pick("each so many-th allocation", 1, 11);
     unsigned char *content = data_new(len, DATA_JSON, SEED);
 
     for (int i = 0; i < SCENARIOS; i++) {

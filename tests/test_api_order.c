@@ -211,7 +211,7 @@ static void test_complete__fixed_in_any_order__keeps_input_order(void **state)
 static void test_complete__adaptive_in_any_order__keeps_input_order(
     void **state)
 {
-    size_t len = env_pick("content", 4 * MIB, 2 * MIB);
+    size_t len = env_pick("content", 4 * MIB, 1500 * KIB);
     segzstd_cache *cache = expect_cache(JOBS_MAX, NULL);
     unsigned char *content = data_new(len, DATA_JSON, SEED);
     unsigned n = (unsigned)env_pick("jobs", JOBS_MAX, 3);
@@ -257,7 +257,7 @@ enum { CASES = 12 };
 
 static unsigned cases(void)
 {
-    return (unsigned)env_pick("sets of options", CASES, 3);
+    return (unsigned)env_pick("sets of options", CASES, 2);
 }
 
 static void test_fixed__any_chunking__gives_the_same_bytes(void **state)

@@ -339,7 +339,7 @@ static void test_rewrite__random_blocks__decode_after_any_others(void **state)
 {
     struct rng rng = rng_seed(31);
     uint64_t blocks[SEAM_OUTCOMES] = {0};
-    size_t rounds = env_pick("random frames", 3000, 60), settled = 0;
+    size_t rounds = env_pick("random frames", 3000, 30), settled = 0;
 
     (void)state;
     for (size_t i = 0; i < rounds; i++) {
@@ -910,7 +910,7 @@ static void test_rewrite__lengths_that_do_not_fit__refused(void **state)
 /* Any byte changed to any other: refused, or rewritten within the bound. */
 static void test_rewrite__every_changed_byte__stays_inside(void **state)
 {
-    size_t step = env_pick("every n-th value of a byte: n", 1, 16);
+    size_t step = env_pick("every n-th value of a byte: n", 1, 32);
     size_t valid = 0, broken = 0;
     struct segzstd__mem mem;
     struct run run;
