@@ -1039,7 +1039,7 @@ class Terminal(ToolTest):
         self.assertEqual(self.finish(process).status, 0)
         self.assertRegex(
             seen,
-            r"big: [\d.]+ MiB of 64\.0 MiB, +\d+%, ratio 1\.00, "
+            r"big: [\d.]+ [KM]iB of 64\.0 MiB, +\d+%, ratio 1\.00, "
             r"[\d.]+ \w+/s, \d+:\d\d left",
         )
 
