@@ -205,30 +205,62 @@ static int run_borrowed_adaptive(struct world *w)
     return run_borrowed(w, 0);
 }
 
-/* All of it is in one reader, and ended: one call of libzstd may do. */
-static int run_reader(struct world *w, size_t segment_bytes)
+/* All of it is in one reader. */
+static int run_reader(struct world *w, const segzstd_stream_options *options,
+                      segzstd_op op)
 {
-    segzstd_stream_options options = fixed_options(1, segment_bytes);
     struct drive *d = &w->drives[0];
-    int rc = make_cache(w, 2, 0);
+    int rc = make_cache(w, 3, 0);
 
-    options.size = w->len;
     w->source = (struct drive_source){w->content, w->len, 0, 0, NULL};
     if (rc == 0)
-        rc = make_stream(w, d, &options);
-    if (rc == 0)
-        rc = drive_push_source(d, &w->source, w->len, SEGZSTD_END);
+        rc = make_stream(w, d, options);
+    if (rc == 0) {
+        d->order = DRIVE_NEWEST;
+        rc = drive_push_source(d, &w->source, w->len, op);
+    }
     return rc == 0 ? end_stream(w, d) : rc;
 }
 
 static int run_reader_fixed(struct world *w)
 {
-    return run_reader(w, SEGMENT);
+    segzstd_stream_options options = fixed_options(1, SEGMENT);
+
+    options.size = w->len;
+    return run_reader(w, &options, SEGZSTD_END);
 }
 
-static int run_reader_adaptive(struct world *w)
+/* One call of libzstd may do. */
+static int run_reader_whole(struct world *w)
 {
-    return run_reader(w, 0);
+    segzstd_stream_options options = fixed_options(1, 0);
+
+    options.size = w->len;
+    return run_reader(w, &options, SEGZSTD_END);
+}
+
+/* More than an extent holds, and no encoder waits for a worker. */
+static int run_reader_in_parts(struct world *w)
+{
+    segzstd_stream_options options = fixed_options(1, 0);
+
+    options.size = w->len;
+    options.read_bytes = 128 * KIB;
+    options.max_jobs = 1;
+    return run_reader(w, &options, SEGZSTD_CONTINUE);
+}
+
+/* Parts for idle workers. */
+static int run_reader_split(struct world *w)
+{
+    segzstd_stream_options options = fixed_options(5, 0);
+    int rc;
+
+    options.size = w->len;
+    rc = run_reader(w, &options, SEGZSTD_END);
+    if (rc == 0 && alloc_failed(&w->alloc) == 0)
+        assert_true(expect_stream_stats(w->drives[0].stream).splits > 0);
+    return rc;
 }
 
 /* Two streams that take the one encoder from each other at every flush. */
@@ -310,20 +342,23 @@ static int run_store(struct world *w)
 struct scenario {
     const char *name;
     int (*run)(struct world *w);
+    size_t len; /* of the content; 0: as most have */
 };
 
 static const struct scenario scenarios[] = {
-    {"fixed", run_fixed},
-    {"fixed in pieces", run_fixed_in_pieces},
-    {"adaptive", run_adaptive},
-    {"adaptive in pieces", run_adaptive_in_pieces},
-    {"borrowed, fixed", run_borrowed_fixed},
-    {"borrowed, adaptive", run_borrowed_adaptive},
-    {"reader, fixed", run_reader_fixed},
-    {"reader, adaptive", run_reader_adaptive},
-    {"flushes", run_flushes},
-    {"dictionary", run_dictionary},
-    {"store", run_store},
+    {"fixed", run_fixed, 0},
+    {"fixed in pieces", run_fixed_in_pieces, 0},
+    {"adaptive", run_adaptive, 0},
+    {"adaptive in pieces", run_adaptive_in_pieces, 0},
+    {"borrowed, fixed", run_borrowed_fixed, 0},
+    {"borrowed, adaptive", run_borrowed_adaptive, 0},
+    {"reader, fixed", run_reader_fixed, 0},
+    {"reader, whole", run_reader_whole, 0},
+    {"reader, in parts", run_reader_in_parts, 0},
+    {"reader, split", run_reader_split, 700 * KIB},
+    {"flushes", run_flushes, 0},
+    {"dictionary", run_dictionary, 0},
+    {"store", run_store, 0},
 };
 
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
@@ -357,11 +392,11 @@ static bool run_failing(const struct scenario *scenario,
 
 static void fail_each_in_turn(enum answer answer)
 {
-    size_t len = 250 * KIB;
     size_t step = env_pick("each so many-th allocation", 1, 11);
-    unsigned char *content = data_new(len, DATA_JSON, SEED);
+    unsigned char *content = data_new(700 * KIB, DATA_JSON, SEED);
 
     for (int i = 0; i < SCENARIOS; i++) {
+        size_t len = scenarios[i].len != 0 ? scenarios[i].len : 250 * KIB;
         uint64_t n = 0;
 
         while (run_failing(&scenarios[i], content, len, answer, n))

@@ -172,8 +172,10 @@ static void test_inline__reader__only_if_it_is_all(void **state)
         struct drive_source source = {0};
 
         drive_init(&d, level_stream(cache, 3), SEED);
-        if (!whole)
+        if (!whole) {
             push_all(&d, content, before, SEGZSTD_FLUSH);
+            run(poll_inline(&d, ANY_NS));
+        }
         source.content = content + before;
         source.len = 40 * KIB - before;
         source.drive = &d;
@@ -219,6 +221,61 @@ static void test_inline__job_is_out__gives_none(void **state)
     segzstd_cache_free(cache);
 }
 
+static void test_inline__canceled__says_so(void **state)
+{
+    segzstd_cache *cache = expect_cache(1, NULL);
+    segzstd_stream *stream = level_stream(cache, 3);
+    segzstd_job *job;
+    size_t taken;
+
+    (void)state;
+    assert_int_equal(
+        segzstd_stream_push(stream, "hello", 5, SEGZSTD_END, &taken), 0);
+    segzstd_stream_cancel(stream);
+    assert_int_equal(segzstd_stream_poll_inline(stream, ANY_NS, &job),
+                     SEGZSTD_ERR_CANCELED);
+    assert_null(job);
+    segzstd_stream_free(stream);
+    segzstd_cache_free(cache);
+}
+
+/* Nothing is lost: the same is asked for again. */
+static void test_inline__no_memory_to_read_into__later_there_is(void **state)
+{
+    unsigned char *content = data_new(40 * KIB, DATA_TEXT, SEED);
+    struct drive_source source = {content, 40 * KIB, 0, 0, NULL};
+    static struct test_alloc alloc;
+    segzstd_cache *cache;
+    segzstd_job *job;
+    struct drive d;
+
+    (void)state;
+    alloc_init(&alloc);
+    cache = expect_cache(1, &alloc);
+    drive_init(&d, level_stream(cache, 3), SEED);
+    source.drive = &d;
+    assert_int_equal(segzstd_stream_push_reader(d.stream, drive_read_source,
+                                                source.len, SEGZSTD_END,
+                                                drive_release_source, &source),
+                     0);
+    d.refs_lent++;
+    d.taken = source.len;
+    d.ended = true;
+    alloc_fail(&alloc, 0, ALLOC_FOR_EVER);
+    assert_int_equal(segzstd_stream_poll_inline(d.stream, ANY_NS, &job),
+                     SEGZSTD_ERR_NOMEM);
+    assert_null(job);
+    alloc_heal(&alloc);
+    run(poll_inline(&d, ANY_NS));
+    assert_int_equal(drive_rest(&d), 0);
+    expect_frame(&d, content, 40 * KIB);
+    segzstd_stream_free(d.stream);
+    drive_free(&d);
+    segzstd_cache_free(cache);
+    expect_no_fault(alloc_done(&alloc));
+    free(content);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +285,8 @@ int main(void)
         cmocka_unit_test(test_inline__flush_after_flush__one_encoder_does_all),
         cmocka_unit_test(test_inline__reader__only_if_it_is_all),
         cmocka_unit_test(test_inline__job_is_out__gives_none),
+        cmocka_unit_test(test_inline__canceled__says_so),
+        cmocka_unit_test(test_inline__no_memory_to_read_into__later_there_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

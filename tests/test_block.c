@@ -222,6 +222,9 @@ static void test_read_literals__each_format__sizes(void **state)
         assert_int_equal(literals.decoded, cases[i].decoded);
         assert_false(segzstd__block_read_literals(&literals, bytes,
                                                   cases[i].section - 1));
+        /* nor what ends within its header */
+        for (size_t len = 0; len < min_size(5, cases[i].section); len++)
+            assert_false(segzstd__block_read_literals(&literals, bytes, len));
     }
 }
 
