@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs, on Debian or Ubuntu, the packages that are missing, and says which.
+# What the tests can do without is left out where the release does not have it.
 # Asks nothing.
 #   scripts/setup.sh GROUP...
 # Groups: build, test, demo, bench, coverage, nginx, nginx-test, nginx-source
@@ -24,6 +25,28 @@ packages_of() {
     nginx-source) echo dpkg-dev libpcre2-dev libssl-dev zlib1g-dev valgrind ;;
     *) echo "setup: no such group of packages: $1" >&2 && exit 2 ;;
     esac
+}
+
+# Tests that need one of these are skipped without it, and say so. Ubuntu has
+# Chromium as a snap, for one.
+optional=" chromium libnginx-mod-http-brotli-filter \
+libnginx-mod-http-brotli-static libnginx-mod-http-js libnginx-mod-http-perl "
+
+# Those that this release has, and those that are needed all the same.
+available_of() {
+    local package
+    for package in "$@"; do
+        case $optional in
+        *" $package "*)
+            apt-cache policy "$package" 2>/dev/null |
+                grep -q 'Candidate: [^(]' || {
+                echo "setup: this release has no $package" >&2
+                continue
+            }
+            ;;
+        esac
+        echo "$package"
+    done
 }
 
 missing_of() {
@@ -52,15 +75,16 @@ hold_services() {
 
 # A mirror that fails once is asked again.
 install() {
-    local log
+    local log there try
     log=$(mktemp)
-    echo "setup: installing $*"
     hold_services
     for try in 1 2; do
-        if { apt update && apt install --no-install-recommends "$@"; } \
-            >"$log" 2>&1; then
-            rm -f "$log"
-            return
+        if apt update >"$log" 2>&1; then
+            there=$(available_of "$@")
+            if [ -n "$there" ]; then
+                echo "setup: installing" $there
+                apt install --no-install-recommends $there >"$log" 2>&1
+            fi && rm -f "$log" && return
         fi
         echo "setup: try $try failed" >&2
     done
