@@ -195,6 +195,7 @@ typedef struct ngx_http_zstd_ctx_s {
                                                  */
 
     ngx_queue_t                waiting;         /* for a job, or for memory */
+    ngx_queue_t                working;         /* if there are tasks */
     ngx_msec_t                 turn;            /* its begin; 0: it has none */
     ngx_http_zstd_task_t      *free_tasks;
     ngx_uint_t                 tasks;           /* that are out */

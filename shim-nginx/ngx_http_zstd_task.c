@@ -41,6 +41,7 @@
 
 typedef struct {
     ngx_queue_t   waiting;     /* of ngx_http_zstd_ctx_t */
+    ngx_queue_t   working;     /* of those that have tasks out */
     ngx_queue_t   loop;        /* of tasks, to run on the loop */
     ngx_uint_t    out;         /* tasks that are out */
 
@@ -64,7 +65,7 @@ static void ngx_http_zstd_end_request(ngx_http_request_t *r);
 static void ngx_http_zstd_turn_handler(ngx_event_t *ev);
 static void ngx_http_zstd_wake_handler(ngx_event_t *ev);
 static void ngx_http_zstd_tick_handler(ngx_event_t *ev);
-static void ngx_http_zstd_keep_waiting(void);
+static void ngx_http_zstd_keep(ngx_http_zstd_ctx_t *ctx);
 
 
 static ngx_http_zstd_tasks_t  ngx_http_zstd_tasks;
@@ -80,6 +81,7 @@ ngx_http_zstd_init_tasks(ngx_cycle_t *cycle)
     ngx_memzero(t, sizeof(ngx_http_zstd_tasks_t));
 
     ngx_queue_init(&t->waiting);
+    ngx_queue_init(&t->working);
     ngx_queue_init(&t->loop);
 
     ngx_http_zstd_init_event(&t->turn, cycle->log, ngx_http_zstd_turn_handler);
@@ -349,6 +351,7 @@ submitted:
 
     if (ctx->tasks++ == 0) {
         ctx->request->main->blocked++;
+        ngx_queue_insert_tail(&t->working, &ctx->working);
     }
 
     t->out++;
@@ -397,6 +400,7 @@ ngx_http_zstd_done(ngx_http_zstd_task_t *task)
 
     if (--ctx->tasks == 0) {
         ctx->request->main->blocked--;
+        ngx_queue_remove(&ctx->working);
     }
 
     if (--t->out == 0 && ngx_queue_empty(&t->waiting) && t->tick.timer_set) {
@@ -624,6 +628,7 @@ ngx_http_zstd_wake_handler(ngx_event_t *ev)
 static void
 ngx_http_zstd_tick_handler(ngx_event_t *ev)
 {
+    ngx_queue_t            *q;
     ngx_http_zstd_tasks_t  *t;
 
     t = &ngx_http_zstd_tasks;
@@ -634,7 +639,20 @@ ngx_http_zstd_tick_handler(ngx_event_t *ev)
 
     if (!ngx_queue_empty(&t->waiting)) {
         ngx_http_zstd_wake_handler(&t->wake);
-        ngx_http_zstd_keep_waiting();
+    }
+
+    for (q = ngx_queue_head(&t->waiting);
+         q != ngx_queue_sentinel(&t->waiting);
+         q = ngx_queue_next(q))
+    {
+        ngx_http_zstd_keep(ngx_queue_data(q, ngx_http_zstd_ctx_t, waiting));
+    }
+
+    for (q = ngx_queue_head(&t->working);
+         q != ngx_queue_sentinel(&t->working);
+         q = ngx_queue_next(q))
+    {
+        ngx_http_zstd_keep(ngx_queue_data(q, ngx_http_zstd_ctx_t, working));
     }
 
     ngx_http_zstd_count_cache();
@@ -651,32 +669,20 @@ ngx_http_zstd_tick_handler(ngx_event_t *ev)
  */
 
 static void
-ngx_http_zstd_keep_waiting(void)
+ngx_http_zstd_keep(ngx_http_zstd_ctx_t *ctx)
 {
-    ngx_queue_t               *q;
     ngx_event_t               *wev;
     ngx_http_request_t        *r;
-    ngx_http_zstd_ctx_t       *ctx;
-    ngx_http_zstd_tasks_t     *t;
     ngx_http_core_loc_conf_t  *clcf;
 
-    t = &ngx_http_zstd_tasks;
+    r = ctx->request;
+    wev = r->connection->write;
 
-    for (q = ngx_queue_head(&t->waiting);
-         q != ngx_queue_sentinel(&t->waiting);
-         q = ngx_queue_next(q))
-    {
-        ctx = ngx_queue_data(q, ngx_http_zstd_ctx_t, waiting);
-
-        r = ctx->request;
-        wev = r->connection->write;
-
-        if (ctx->busy || ctx->terminated || wev->delayed || !wev->timer_set) {
-            continue;
-        }
-
-        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-        ngx_add_timer(wev, clcf->send_timeout);
+    if (ctx->busy || ctx->terminated || wev->delayed || !wev->timer_set) {
+        return;
     }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    ngx_add_timer(wev, clcf->send_timeout);
 }

@@ -516,6 +516,20 @@ def test_no_send_timeout_before_there_is_output(serve):
     at_once(pick(32, 16), one)
 
 
+def test_no_send_timeout_within_a_long_job(serve):
+    """One job that took longer than send_timeout had the same end."""
+    content = data.text(pick(6, 3) * MIB)
+    nginx = serve(
+        "send_timeout 600ms;",
+        http="zstd_comp_level 22; zstd_parallel_segment_size 16m;",
+        files={"f": content},
+    )
+    begun = time.monotonic()
+    response = http1.get(nginx.port, "/f")
+    check_response(response, content, command=False)
+    assert time.monotonic() - begun > 0.9, "the job was not long enough"
+
+
 def test_short_one_behind_long_ones(serve):
     """More long responses than threads at a slow level: a short one, which came
     later, has its turn before they are done."""
