@@ -1,6 +1,7 @@
 """zstd_static: files that are compressed already."""
 
 import os
+import re
 import struct
 import subprocess
 
@@ -58,7 +59,7 @@ def is_zst(response, content=ZST):
 # Where it serves
 
 
-def test_zst_is_served_as_the_original(site):
+def test_b91_zst_is_served_as_the_original(site):
     nginx = site(ON + "types { application/json txt; }")
     zst = os.path.join(nginx.root, "a.txt.zst")
     os.utime(zst, (1000000000, 1000000000))
@@ -110,7 +111,7 @@ def test_not_modified(site):
     is_zst(response)
 
 
-def test_index_and_try_files(site):
+def test_b91_index_and_try_files(site):
     index = compressed(b"index" * 100)
     nginx = site(
         ON + "location /try/ { try_files $uri.txt /dir/index.html; }",
@@ -126,6 +127,66 @@ def test_index_and_try_files(site):
     is_zst(fetch(nginx, "/dir/"), index)
     is_zst(fetch(nginx, "/try/b"), compressed(b"b" * 1000))
     is_zst(fetch(nginx, "/try/none"), index)
+
+
+@pytest.mark.parametrize("name", ["a.TXT", "a.b.Js", "noext"])
+def test_b91_type_is_that_of_the_original(site, name):
+    nginx = site(
+        ON + "types { application/json txt; text/javascript js; "
+        "application/octet-stream zst; }",
+        {name: TEXT, name + ".zst": ZST},
+    )
+    response = fetch(nginx, "/" + name)
+    is_zst(response)
+    plain = fetch(nginx, "/" + name, accept=None)
+    check_plain(plain, TEXT)
+    assert response.get("Content-Type") == plain.get("Content-Type")
+
+
+WAYS = {
+    "root": ("{uri}", ""),
+    "alias": ("/alias{uri}", "location /alias/ { alias {root}/; }"),
+    "regex": ("/re{uri}", "location ~ ^/re/(.*)$ { alias {root}/$1; }"),
+    "variable": (
+        "{uri}?name={root}",
+        "location / { root $arg_name; }",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_b89_names_of_all_lengths(site, way):
+    """The name with its suffix is made in the memory of that without."""
+    names = ["n" * n for n in (1, 2, 3, 4, 5, 8, 250, 251, 252, 255)]
+    # to the longest path that the system takes, and beyond
+    deep = ["/".join(["d" * 200] * n) + "/f" for n in (5, 10, 18, 21)]
+    uri, location = WAYS[way]
+    # a component has 255 bytes at most, and here its suffix needs four
+    fits = {name: len(name) <= 251 or "/" in name for name in names + deep}
+    nginx = site(ON + location)
+    for name in names + deep:
+        try:
+            nginx.file(name, TEXT)
+            if fits[name]:
+                nginx.file(name + ".zst", ZST)
+        except OSError:
+            fits[name] = None
+    assert set(fits.values()) == {True, False, None}
+
+    def get(name):
+        asked = uri.replace("{uri}", "/" + name)
+        return fetch(nginx, asked.replace("{root}", nginx.root))
+
+    for name, found in fits.items():
+        response = get(name)
+        if found:
+            is_zst(response)
+        elif found is None:
+            assert response.status in (404, 414)
+        else:
+            check_plain(response, TEXT)
+    for length in range(256, 4000, 499):
+        assert get("n" * length).status in (404, 414)
 
 
 def test_original_need_not_be_there(site):
@@ -569,12 +630,21 @@ def test_fifo_is_not_served(site):
     assert "is not a regular file" in nginx.log()
 
 
-def test_unreadable_is_not_served(site):
+def test_b91_unreadable_is_not_served(make_server, monkeypatch):
+    nginx = make_server()
+    nginx.configure(ON)
+    nginx.file("a.txt", TEXT)
+    os.chmod(nginx.file("a.txt.zst", ZST), 0)
+    # root can read all, but not without these
+    root = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    command = nginx.command()
     if os.geteuid() == 0:
-        pytest.skip("nothing is unreadable for root")
-    nginx = site()
-    os.chmod(os.path.join(nginx.root, "a.txt.zst"), 0)
-    check_plain(fetch(nginx, "/a.txt"), TEXT)
+        monkeypatch.setattr(nginx, "command", lambda: root + command)
+    nginx.start()
+    response = fetch(nginx, "/a.txt")
+    check_plain(response, TEXT)
+    assert response.get("Vary") is None
+    assert re.search(r"\[error\].*a\.txt\.zst.*Permission denied", nginx.log())
 
 
 # Configuration
