@@ -61,7 +61,7 @@ static ngx_int_t ngx_http_zstd_push_read(ngx_http_zstd_ctx_t *ctx,
     ngx_buf_t *b);
 static segzstd_op ngx_http_zstd_op(ngx_buf_t *b);
 static ngx_int_t ngx_http_zstd_pushed(ngx_http_zstd_ctx_t *ctx, int rc,
-    segzstd_op op);
+    size_t left);
 static void ngx_http_zstd_op_done(ngx_http_zstd_ctx_t *ctx, segzstd_op op);
 static int64_t ngx_http_zstd_read(void *arg, uint64_t offset, void *dst,
     size_t len);
@@ -871,7 +871,7 @@ ngx_http_zstd_push_memory(ngx_http_zstd_ctx_t *ctx, ngx_buf_t *b)
         b->pos += taken;
     }
 
-    n = ngx_http_zstd_pushed(ctx, rc, op);
+    n = ngx_http_zstd_pushed(ctx, rc, size - taken);
 
     if (n != NGX_OK || ctx->broken) {
         return n;
@@ -971,7 +971,7 @@ ngx_http_zstd_push_reader(ngx_http_zstd_ctx_t *ctx, ngx_chain_t *last,
         ngx_pfree(ctx->request->pool, file);
     }
 
-    n = ngx_http_zstd_pushed(ctx, rc, op);
+    n = ngx_http_zstd_pushed(ctx, rc, size);
 
     if (n != NGX_OK || ctx->broken) {
         return n;
@@ -1026,7 +1026,7 @@ ngx_http_zstd_push_read(ngx_http_zstd_ctx_t *ctx, ngx_buf_t *b)
 
         b->file_pos += taken;
 
-        rv = ngx_http_zstd_pushed(ctx, rc, op);
+        rv = ngx_http_zstd_pushed(ctx, rc, (size_t) n - taken);
 
         if (rv != NGX_OK || ctx->broken) {
             return rv;
@@ -1062,12 +1062,16 @@ ngx_http_zstd_op(ngx_buf_t *b)
 }
 
 
-/* what a push has said; NGX_AGAIN: nothing, or not all, was taken */
+/*
+ * What a push has said, which has left so many bytes; NGX_AGAIN: nothing, or
+ * not all, was taken.
+ */
 
 static ngx_int_t
-ngx_http_zstd_pushed(ngx_http_zstd_ctx_t *ctx, int rc, segzstd_op op)
+ngx_http_zstd_pushed(ngx_http_zstd_ctx_t *ctx, int rc, size_t left)
 {
-    size_t  taken;
+    size_t                taken;
+    segzstd_stream_stats  stats = SEGZSTD_STREAM_STATS_INIT;
 
     switch (rc) {
 
@@ -1094,9 +1098,12 @@ ngx_http_zstd_pushed(ngx_http_zstd_ctx_t *ctx, int rc, segzstd_op op)
         ctx->broken = 1;
         ctx->flush = 1;
 
+        (void) segzstd_stream_get_stats(ctx->stream, &stats);
+
         ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
                       "zstd: the response is %s than its Content-Length",
-                      op == SEGZSTD_END ? "shorter" : "longer");
+                      (off_t) (stats.bytes_in + left) > ctx->length
+                      ? "longer" : "shorter");
 
         return NGX_OK;
 

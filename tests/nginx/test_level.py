@@ -1,8 +1,10 @@
 """Levels, windows, sizes and segments: section J of the reported faults."""
 
+import re
+
 import pytest
 
-from support import data, frame, http1
+from support import build, data, frame, http1
 from support.check import check_part, check_response, fetch
 from support.check import round_trip
 from support.limits import KIB, MIB, WINDOW_MAX, pick
@@ -141,6 +143,41 @@ def test_b67_upstream_sends_more(serve, mode, upstream):
         "location / { %s }" % (PROXY % upstream.address), mode
     )
     round_trip(nginx, "/", content)
+
+
+@pytest.mark.parametrize(
+    "announced, is_what", [(5, "longer"), (100, "shorter")]
+)
+def test_b67_handler_says_another_length(serve, mode, announced, is_what):
+    """A frame that declares one size and has another would be broken."""
+    perl = build.nginx_module("ngx_http_perl_module")
+    if not perl:
+        pytest.skip("no perl module for this NGINX")
+    nginx = serve(
+        """
+        location / {
+            perl 'sub {
+                my $r = shift;
+                $r->header_out("Content-Length", %d);
+                $r->send_http_header("text/plain");
+                $r->print("0123456789");
+                return OK;
+            }';
+        }
+        """
+        % announced,
+        mode,
+        load=["load_module %s;" % perl],
+    )
+    with http1.Connection(nginx.port) as client:
+        client.request("/")
+        response = client.head()
+        client.read_cut()
+    check_part(response.body, b"0123456789")
+    assert re.search(
+        r"\[error\].*the response is %s than its Content-Length" % is_what,
+        nginx.log(),
+    )
 
 
 GOOD_LEVELS = [-131072, -7, -1, 1, 22]
