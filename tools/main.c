@@ -1,6 +1,8 @@
 /*
  * main.c - segzstd: compresses files to one zstd frame each.
  */
+#include <fcntl.h>
+
 #include "args.h"
 #include "cleanup.h"
 #include "compress.h"
@@ -184,6 +186,11 @@ static int join_files(struct session *session, struct output *output)
 
 static bool may_join(const struct args *args)
 {
+    for (size_t i = 0; i < args->file_count; i++)
+        if (output_is_file(args->output, args->files[i])) {
+            message_error("%s is an input; not overwritten", args->output);
+            return false;
+        }
     if (args->remove)
         message_warn("the input is kept: its names are not in one output");
     if (args->force ||
@@ -279,10 +286,22 @@ static int print(void (*to)(FILE *file))
     return STATUS_WRITE;
 }
 
+/*
+ * stdin, stdout and stderr that are closed are opened so that each use of them
+ * fails. Else the next file or pipe would get their place.
+ */
+static void hold_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
     static struct session session;
 
+    hold_standard_files();
     if (!args_parse(&session.args, argc, argv)) {
         message_error("%s", session.args.fault);
         return STATUS_REFUSED;

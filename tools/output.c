@@ -105,6 +105,22 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+bool output_is_file(const char *path, const char *other)
+{
+    struct stat a, b;
+
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && S_ISREG(a.st_mode) &&
+           is_same_file(&a, &b);
+}
+
+/* As /dev/stdout is, where that goes to a file. */
+static bool is_stdout(const struct stat *file)
+{
+    struct stat out;
+
+    return fstat(STDOUT_FILENO, &out) == 0 && is_same_file(file, &out);
+}
+
 /* The name is taken, by `old` unless that is a link to nowhere. */
 static int open_over(struct output *output, bool force,
                      const struct stat *source)
@@ -121,6 +137,12 @@ static int open_over(struct output *output, bool force,
     if (exists && source != NULL && is_same_file(&old, source)) {
         message_error("%s is the input; not overwritten", output->name);
         return STATUS_REFUSED;
+    }
+    if (exists && is_stdout(&old)) {
+        output->fd = STDOUT_FILENO;
+        free(output->path);
+        output->path = NULL;
+        return STATUS_OK;
     }
     if (!force &&
         !message_ask("%s already exists; overwrite it?", output->name)) {

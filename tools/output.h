@@ -23,10 +23,13 @@ struct output {
  * NULL: no memory. */
 char *output_name_of(const char *path);
 
+/* Both are names of one regular file. */
+bool output_is_file(const char *path, const char *other);
+
 /*
  * Opens `path`, which is copied, or stdout where it is NULL. Asks before it
- * overwrites, unless `force`, and never writes over the file `source` (NULL:
- * none), nor, unless `force`, to a terminal. Returns a status, after a message.
+ * overwrites, unless `force`, but a file that stdout is already is written to as
+ * stdout is. Never writes over the file `source` (NULL: none), nor, unless `force`, to a terminal. Returns a status, after a message.
  */
 int output_open(struct output *output, const char *path, bool force,
                 const struct stat *source);

@@ -636,6 +636,43 @@ class Files(ToolTest):
             self.assert_refused(result, "a is the input")
         self.assertEqual(read_file("a"), self.text)
 
+    def test_output__is_one_of_several_inputs__refused_even_with_force(self):
+        os.link("a", "hard")
+        write_file("b", b"other")
+        for target in ("a", "hard"):
+            result = self.run_it("-f", "-o", target, "b", "a")
+            self.assert_refused(result, target + " is an input")
+        self.assertEqual(read_file("a"), self.text)
+
+    # A file of the shell's was replaced, and with it the link to it.
+    def test_output__is_what_stdout_is__written_to_that(self):
+        os.symlink("/proc/self/fd/1", "link")
+        for target in ("link", "/dev/stdout", "out"):
+            for mode in ("wb", "ab"):
+                with open("out", mode) as out:
+                    self.run_well("-q", "-o", target, "a", stdout=out)
+            self.assert_decodes("out", 2 * self.text)
+        self.assertTrue(os.path.islink("link"))
+        with open("a", "ab") as a:
+            result = self.run_it("-f", "-o", "/dev/stdout", "a", stdout=a)
+        self.assert_refused(result, "/dev/stdout is the input")
+
+    # The first pipe that was made got their place.
+    def test_standard_files__are_closed__used_as_such(self):
+        def closed(*numbers):
+            return lambda: [os.close(n) for n in numbers]
+
+        result = self.run_it(preexec_fn=closed(0))
+        self.assert_refused(result, "stdin: read error", 37)
+        result = self.run_it("-o", "out", preexec_fn=closed(0, 1))
+        self.assert_refused(result, "stdin: read error", 37)
+        for numbers in ((1,), (0, 1)):
+            result = self.run_it("-c", "a", preexec_fn=closed(*numbers))
+            self.assert_refused(result, "stdout: write error", 70)
+        self.run_well("a", preexec_fn=closed(0, 1, 2))
+        self.assert_decodes("a.zst", self.text)
+        self.assertEqual(sorted(os.listdir()), ["a", "a.zst"])
+
     def test_output__cannot_be_made__one_line(self):
         os.mkdir("d")
         for target, fragment in (
