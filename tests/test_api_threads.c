@@ -34,6 +34,7 @@ struct talk {
     const unsigned char *content;
     size_t len;
     size_t pushed;
+    size_t push_max;
     unsigned out; /* jobs that are with workers */
     struct oracle_live live;
     const char *fault;
@@ -56,6 +57,7 @@ static void talk_begin(struct talk *t, segzstd_cache *cache,
     t->rng = rng_seed(seed);
     t->content = content;
     t->len = len;
+    t->push_max = 200 * KIB;
     oracle_live_init(&t->live, content, len);
 }
 
@@ -126,7 +128,7 @@ static void talk_complete(struct talk *t)
 /* One round: push, give out, take one back, read. False if nothing is left. */
 static bool talk_on(struct talk *t)
 {
-    size_t n = rng_spread(&t->rng, 200 * KIB), taken = 0;
+    size_t n = rng_spread(&t->rng, t->push_max), taken = 0;
     segzstd_op op =
         rng_below(&t->rng, 4) == 0 ? SEGZSTD_FLUSH : SEGZSTD_CONTINUE;
 
@@ -150,17 +152,18 @@ static bool talk_on(struct talk *t)
     return t->fault == NULL && !segzstd_stream_is_done(t->stream);
 }
 
-static void run_with_workers(unsigned workers, size_t segment_bytes)
+static void run_with_workers(unsigned workers,
+                             const segzstd_stream_options *options, size_t len,
+                             size_t push_max, uint64_t *splits)
 {
-    size_t len = env_pick("content", 3 * MIB, 700 * KIB);
-    segzstd_stream_options options = fixed_options(1, segment_bytes);
     segzstd_cache *cache = expect_cache(workers, NULL);
     unsigned char *content = data_new(len, DATA_MIXTURE, workers);
     struct park park;
     struct talk t;
 
     park_start(&park, workers);
-    talk_begin(&t, cache, &options, &park, content, len, workers);
+    talk_begin(&t, cache, options, &park, content, len, workers);
+    t.push_max = push_max;
     while (talk_on(&t))
         continue;
     while (t.out > 0)
@@ -170,6 +173,7 @@ static void run_with_workers(unsigned workers, size_t segment_bytes)
     expect_no_fault(t.fault);
     assert_true(expect_cache_stats(cache).encoders_peak <= 2 * workers);
     assert_int_equal(expect_cache_stats(cache).encoders_running, 0);
+    *splits += expect_cache_stats(cache).splits;
     free(content);
     segzstd_cache_free(cache);
 }
@@ -177,12 +181,30 @@ static void run_with_workers(unsigned workers, size_t segment_bytes)
 static void test_workers__1_to_16__decode(void **state)
 {
     static const unsigned counts[] = {1, 2, 3, 4, 6, 8, 12, 16};
+    segzstd_stream_options fixed = fixed_options(1, SEGMENT);
+    segzstd_stream_options adaptive = fixed_options(1, 0);
+    size_t len = env_pick("content", 3 * MIB, 700 * KIB);
+    uint64_t splits = 0;
 
     (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        run_with_workers(counts[i], SEGMENT);
-        run_with_workers(counts[i], 0);
+        run_with_workers(counts[i], &fixed, len, 200 * KIB, &splits);
+        run_with_workers(counts[i], &adaptive, len, 200 * KIB, &splits);
     }
+}
+
+/* Several read the content of one extent, while the owner adds to it. */
+static void test_workers__cut_for_when_idle__decode(void **state)
+{
+    static const unsigned counts[] = {2, 3, 5, 16};
+    segzstd_stream_options options = fixed_options(5, 0);
+    size_t len = env_pick("content", 8 * MIB, 4 * MIB);
+    uint64_t splits = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        run_with_workers(counts[i], &options, len, 3 * MIB, &splits);
+    assert_true(splits >= sizeof(counts) / sizeof(counts[0]));
 }
 
 /* All have their job before any is let go, so that all go to the cache at the
@@ -733,6 +755,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers__1_to_16__decode),
+        cmocka_unit_test(test_workers__cut_for_when_idle__decode),
         cmocka_unit_test(test_workers__let_go_at_once__keep_input_order),
         cmocka_unit_test(test_owners__share_a_cache__all_decode),
         cmocka_unit_test(test_owners__share_a_dictionary__all_decode),

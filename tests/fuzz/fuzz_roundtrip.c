@@ -13,15 +13,21 @@
 
 #include "support/drive.h"
 
-enum { KIB = 1 << 10, CONTENT_MAX = 512 * KIB, DICT_MAX = 8 * KIB };
+enum {
+    KIB = 1 << 10,
+    CONTENT_MAX = 512 * KIB,
+    LARGE_MAX = 3072 * KIB, /* enough to be cut for an idle worker */
+    DICT_MAX = 8 * KIB
+};
 
 struct bytes {
     const uint8_t *at;
     const uint8_t *end;
+    unsigned shift; /* of sizes */
 };
 
 struct content {
-    unsigned char bytes[CONTENT_MAX];
+    unsigned char bytes[LARGE_MAX];
     size_t len;
     size_t cap;
 };
@@ -39,12 +45,12 @@ static unsigned take(struct bytes *in)
     return in->at < in->end ? *in->at++ : 0;
 }
 
-/* Of any order of magnitude up to 128 KiB. */
+/* Of any order of magnitude up to 128 KiB, or, where all is large, 2 MiB. */
 static size_t take_size(struct bytes *in)
 {
     unsigned a = take(in), b = take(in);
 
-    return ((size_t)1 << a % 17) + (b << a % 10);
+    return (((size_t)1 << a % 17) + (b << a % 10)) << in->shift;
 }
 
 /* ------------------------------------------------------------------------ */
@@ -121,6 +127,7 @@ static void take_cache(struct setting *s, struct bytes *in)
     unsigned counts = take(in);
 
     options.workers = 1 + counts % 4;
+    in->shift = counts & 128 ? 4 : 0;
     options.encoders_kept = counts & 16 ? SEGZSTD_NONE : 0;
     options.no_stable_input = (counts & 32) != 0;
     options.no_huge_pages = (counts & 64) != 0;
@@ -138,6 +145,8 @@ static void take_options(struct setting *s, struct bytes *in, size_t *cap)
     *o = (segzstd_stream_options)SEGZSTD_STREAM_OPTIONS_INIT;
     o->level = (int)(take(in) % 27) - 7;
     *cap = o->level > 12 ? 100 * KIB : CONTENT_MAX;
+    if (in->shift != 0)
+        *cap = o->level > 12 ? 700 * KIB : LARGE_MAX;
     o->segment_bytes = segments[sizes % 5];
     o->overlap_bytes = overlaps[sizes / 5 % 4];
     o->history_bytes = overlaps[sizes / 20 % 4];
@@ -214,7 +223,7 @@ static void round_trip(struct setting *s, const struct content *c)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static struct content content;
-    struct bytes in = {data, data + len};
+    struct bytes in = {data, data + len, 0};
     struct setting setting;
 
     memset(&setting, 0, sizeof(setting));

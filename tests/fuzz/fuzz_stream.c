@@ -1,7 +1,7 @@
 /*
  * fuzz_stream.c - random operations on two streams of one cache: pushes of all
  * kinds and sizes, flushes, jobs taken, run, returned and completed in any
- * order, output read in bits, input stored, streams at rest, trims, memory that
+ * order, or at once by their owner, output read in bits, input stored, streams at rest, trims, memory that
  * is refused, and hosts that leave.
  *
  * Whatever happens: what was flushed can be decoded, a stream without a fatal
@@ -20,8 +20,9 @@
 
 enum {
     KIB = 1 << 10,
-    POOL = 768 * KIB,
+    POOL = 4096 * KIB,
     CONTENT_MAX = 512 * KIB,
+    LARGE_MAX = 3072 * KIB, /* enough to be cut for an idle worker */
     ACTORS = 2,
     SOURCES = 8,
     OPERATIONS_MAX = 400
@@ -30,6 +31,7 @@ enum {
 struct bytes {
     const uint8_t *at;
     const uint8_t *end;
+    unsigned shift; /* of sizes */
 };
 
 /* A stream, and what is known of it. */
@@ -52,6 +54,7 @@ struct world {
     struct actor actors[ACTORS];
     uint64_t now;
     bool budget; /* the cache itself may say no for ever */
+    bool large;  /* content that is cut for idle workers */
 };
 
 static void fail(const char *fault)
@@ -71,12 +74,20 @@ static unsigned take(struct bytes *in)
     return in->at < in->end ? *in->at++ : 0;
 }
 
-/* Of any order of magnitude up to 256 KiB. */
+/* Of any order of magnitude up to 256 KiB, or, where all is large, 4 MiB. */
 static size_t take_size(struct bytes *in)
 {
     unsigned a = take(in), b = take(in);
 
-    return ((size_t)1 << a % 18) + (b << a % 11);
+    return (((size_t)1 << a % 18) + (b << a % 11)) << in->shift;
+}
+
+/* 128 KiB to 3 MiB, or the default. */
+static size_t take_extent(struct bytes *in)
+{
+    unsigned n = take(in);
+
+    return n % 2 == 0 ? 0 : (size_t)(1 + n / 2 % 24) << 17;
 }
 
 static const unsigned char *content_of(unsigned kind, unsigned offset)
@@ -102,6 +113,8 @@ static void begin_world(struct world *w, struct bytes *in)
     options.allocator = &w->alloc.api;
     options.no_huge_pages = 1;
     options.workers = 1 + counts % 4;
+    w->large = (counts & 128) != 0;
+    in->shift = w->large ? 4 : 0;
     options.encoders_kept = counts / 4 % 4 == 0 ? SEGZSTD_NONE : counts / 4 % 4;
     options.no_stable_input = flags & 1;
     options.retention = (segzstd_retention)(flags / 2 % 3);
@@ -114,7 +127,8 @@ static void begin_world(struct world *w, struct bytes *in)
         w->cache = NULL;
 }
 
-static segzstd_stream_options take_options(struct bytes *in, struct actor *a)
+static segzstd_stream_options take_options(const struct world *w,
+                                           struct bytes *in, struct actor *a)
 {
     static const int levels[] = {1, 2,  3,  4,  5,  6,  7,
                                  9, -1, -5, 12, 13, 16, 19};
@@ -125,6 +139,8 @@ static segzstd_stream_options take_options(struct bytes *in, struct actor *a)
 
     options.level = levels[take(in) % 14];
     a->len = options.level > 9 ? 90 * KIB : CONTENT_MAX;
+    if (w->large)
+        a->len = options.level > 9 ? 700 * KIB : LARGE_MAX;
     options.segment_bytes = segments[sizes % 5];
     options.overlap_bytes = overlaps[sizes / 5 % 4];
     options.history_bytes = overlaps[sizes / 20 % 4];
@@ -140,12 +156,16 @@ static segzstd_stream_options take_options(struct bytes *in, struct actor *a)
     if (flags & 64)
         options.size = take_size(in);
     options.size_is_certain = a->certain = (flags & 128) != 0;
+    if (w->large) {
+        options.extent_bytes = take_extent(in);
+        options.read_bytes = take_extent(in);
+    }
     return options;
 }
 
 static void begin_actor(struct world *w, struct actor *a, struct bytes *in)
 {
-    segzstd_stream_options options = take_options(in, a);
+    segzstd_stream_options options = take_options(w, in, a);
     segzstd_stream *stream;
     unsigned kind = take(in);
     int rc;
@@ -257,6 +277,22 @@ static void leave(struct actor *a, unsigned how)
     a->alive = false;
 }
 
+/* As hosts do it that have a thread of their own: at once. */
+static void run_inline(struct actor *a)
+{
+    segzstd_job *job;
+    int rc = segzstd_stream_poll_inline(a->d.stream, UINT64_MAX, &job);
+
+    expect(a, rc);
+    if (rc != 0 && job != NULL)
+        fail("an error, and a job");
+    if (job == NULL)
+        return;
+    a->d.jobs[a->d.job_count++] = job;
+    a->d.order = DRIVE_NEWEST;
+    expect(a, drive_run_one(&a->d));
+}
+
 static void disturb(struct world *w, struct bytes *in, unsigned how)
 {
     unsigned n = take(in);
@@ -317,7 +353,12 @@ static void act(struct world *w, struct bytes *in)
             leave(a, take(in));
         break;
     default:
-        disturb(w, in, op % 3);
+        if (w->large && op % 8 < 3)
+            run_inline(a);
+        else if (w->large && op % 8 < 5)
+            segzstd_stream_set_max_jobs(a->d.stream, take(in) % 5);
+        else
+            disturb(w, in, op % 3);
         break;
     }
     if (a->alive)
@@ -373,7 +414,7 @@ static void finish_jobs(struct world *w)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static struct world w;
-    struct bytes in = {data, data + len};
+    struct bytes in = {data, data + len, 0};
 
     begin_world(&w, &in);
     if (w.cache != NULL) {
