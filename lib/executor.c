@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "job.h"
+#include "plan.h"
 #include "stream.h"
 
 #define THREADS_MAX 1024
@@ -227,6 +228,25 @@ static int take_output(segzstd_stream *stream, struct destination *to)
     return 0;
 }
 
+/* Drives the stream to its end, on this thread. */
+static int drive_alone(segzstd_stream *stream, struct destination *to)
+{
+    while (!segzstd_stream_is_done(stream)) {
+        segzstd_job *job;
+        int error = segzstd_stream_poll_job(stream, &job);
+
+        if (error == 0 && job != NULL) {
+            segzstd_job_run(job);
+            error = segzstd_job_complete(job);
+        }
+        if (error == 0)
+            error = take_output(stream, to);
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
 /* Drives the stream to its end. On an error jobs may be out. */
 static int drive(segzstd_stream *stream, segzstd_executor *ex,
                  struct destination *to)
@@ -262,7 +282,7 @@ static int compress_on(segzstd_cache *cache, segzstd_executor *ex,
         return error;
     error = segzstd_stream_push_ref(stream, src, len, SEGZSTD_END, NULL, NULL);
     if (error == 0)
-        error = drive(stream, ex, to);
+        error = ex == NULL ? drive_alone(stream, to) : drive(stream, ex, to);
     if (segzstd_stream_jobs_out(stream) != 0)
         segzstd_stream_cancel(stream);
     while (segzstd_stream_jobs_out(stream) != 0 &&
@@ -272,6 +292,18 @@ static int compress_on(segzstd_cache *cache, segzstd_executor *ex,
     return error;
 }
 
+/* So many jobs of the content may be out at once, or fewer. */
+static uint64_t most_jobs(const segzstd_stream_options *options, size_t len)
+{
+    size_t part = options->segment_bytes;
+
+    if (part == 0)
+        part = len <= segzstd__plan_whole_bytes(options->level)
+                   ? SIZE_MAX
+                   : PART_BYTES_MIN;
+    return len / part + 1;
+}
+
 int segzstd_compress(void *dst, size_t dst_len, size_t *written,
                      const void *src, size_t len,
                      const segzstd_stream_options *given, unsigned threads)
@@ -279,7 +311,7 @@ int segzstd_compress(void *dst, size_t dst_len, size_t *written,
     segzstd_cache_options cache_options = SEGZSTD_CACHE_OPTIONS_INIT;
     segzstd_stream_options options;
     struct destination to = {dst, dst_len, 0};
-    segzstd_executor *ex;
+    segzstd_executor *ex = NULL;
     segzstd_cache *cache;
     segzstd_cache_stats stats = SEGZSTD_CACHE_STATS_INIT;
     int error = segzstd__options_copy_stream(&options, given);
@@ -296,11 +328,12 @@ int segzstd_compress(void *dst, size_t dst_len, size_t *written,
     if (error != 0)
         return error;
     segzstd_cache_get_stats(cache, &stats);
-    error = segzstd_executor_new(&ex, stats.workers, NULL, NULL);
-    if (error == 0) {
+    threads = (unsigned)min_u64(stats.workers, most_jobs(&options, len));
+    if (threads > 1)
+        error = segzstd_executor_new(&ex, threads, NULL, NULL);
+    if (error == 0)
         error = compress_on(cache, ex, &options, src, len, &to);
-        segzstd_executor_free(ex);
-    }
+    segzstd_executor_free(ex);
     segzstd_cache_free(cache);
     *written = to.written;
     return error;

@@ -147,7 +147,7 @@ uint64_t segzstd__plan_work_ns(int level, uint64_t bytes)
  */
 static uint64_t least_part(int level, size_t overlap, bool late)
 {
-    uint64_t least = level <= 4 ? 512 * KIB : 256 * KIB;
+    uint64_t least = level <= 4 ? 512 * KIB : PART_BYTES_MIN;
 
     return max_u64(late ? 2 * least : least, overlap / 2);
 }

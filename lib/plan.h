@@ -7,6 +7,9 @@
 
 #include "common.h"
 
+/* The least content of an encoder of its own, at any level. */
+#define PART_BYTES_MIN (256 * KIB)
+
 /* The window that libzstd takes for a level when the size is unknown. */
 unsigned segzstd__plan_level_window_log(int level);
 

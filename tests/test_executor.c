@@ -530,18 +530,57 @@ static void test_compress__size_in_the_options__is_not_looked_at(void **state)
     expect_fits(content, sizeof(content), &options);
 }
 
+/* How many threads the call begins. */
+static unsigned threads_begun(size_t len, const segzstd_stream_options *options,
+                              unsigned threads)
+{
+    size_t dst_len = segzstd_compress_bound(len), written;
+    unsigned char *content = data_new(len, DATA_TEXT, 1);
+    unsigned char *dst = malloc(dst_len);
+    unsigned before = plan.create;
+
+    assert_non_null(dst);
+    assert_int_equal(segzstd_compress(dst, dst_len, &written, content, len,
+                                      options, threads),
+                     0);
+    free(dst);
+    free(content);
+    return plan.create - before;
+}
+
 static void test_compress__threads_automatic__are_as_many_as_cpus(void **state)
 {
+    const segzstd_stream_options options = small_segments();
+    size_t segments = CONTENT / options.segment_bytes + 1;
     segzstd_cache *cache = NULL;
-    unsigned char dst[1000];
-    size_t written;
+    unsigned workers;
 
     (void)state;
     assert_int_equal(segzstd_cache_new(&cache, NULL), 0);
-    assert_int_equal(
-        segzstd_compress(dst, sizeof(dst), &written, "text", 4, NULL, 0), 0);
-    assert_int_equal(plan.create, expect_cache_stats(cache).workers);
+    workers = expect_cache_stats(cache).workers;
+    if (workers > segments)
+        workers = (unsigned)segments;
+    assert_int_equal(threads_begun(CONTENT, &options, 0),
+                     workers > 1 ? workers : 0);
     segzstd_cache_free(cache);
+}
+
+/* No more than can have a part, and none where the caller does it alone. */
+static void test_compress__little_content__begins_few_threads(void **state)
+{
+    segzstd_stream_options options = SEGZSTD_STREAM_OPTIONS_INIT;
+    const segzstd_stream_options segments = small_segments();
+
+    (void)state;
+    options.level = 9;
+    assert_int_equal(threads_begun(5, NULL, 64), 0);
+    assert_int_equal(threads_begun(5, &segments, 64), 0);
+    assert_int_equal(threads_begun(256 << 10, &options, 64), 0);
+    assert_int_equal(threads_begun(CONTENT, &options, 64), 5);
+    assert_int_equal(threads_begun(CONTENT, &options, 3), 3);
+    assert_int_equal(threads_begun(CONTENT, &options, 1), 0);
+    assert_int_equal(
+        threads_begun(2 * segments.segment_bytes - 1, &segments, 64), 2);
 }
 
 /* Also while other jobs are out: they are waited for. */
@@ -596,8 +635,6 @@ static void test_compress__anything_refused__is_told(void **state)
     options.struct_size = 3;
     assert_int_equal(compress_text(&options, 1), SEGZSTD_ERR_INVALID);
     assert_int_equal(compress_text(NULL, 1025), SEGZSTD_ERR_INVALID);
-    plan.create_fault = 2;
-    assert_int_equal(compress_text(NULL, 2), SEGZSTD_ERR_THREAD);
     plan.refuse_stream = true;
     assert_int_equal(compress_text(NULL, 1), SEGZSTD_ERR_NOMEM);
     plan.refuse_stream = false;
@@ -608,6 +645,23 @@ static void test_compress__anything_refused__is_told(void **state)
     plan.poll_fault = 1;
     assert_int_equal(compress_text(NULL, 1), SEGZSTD_ERR_NOMEM);
     assert_int_equal(compress_text(NULL, 1), 0);
+}
+
+static void test_compress__thread_refused__is_told(void **state)
+{
+    const segzstd_stream_options options = small_segments();
+    unsigned char *content = data_new(CONTENT, DATA_TEXT, 1);
+    unsigned char *dst = malloc(2 * CONTENT);
+    size_t written;
+
+    (void)state;
+    assert_non_null(dst);
+    plan.create_fault = 2;
+    assert_int_equal(segzstd_compress(dst, 2 * CONTENT, &written, content,
+                                      CONTENT, &options, 2),
+                     SEGZSTD_ERR_THREAD);
+    free(dst);
+    free(content);
 }
 
 /* Whichever job fails, the others are waited for. */
@@ -678,7 +732,9 @@ int main(void)
         EXECUTOR_TEST(test_compress__size_in_the_options__is_not_looked_at),
         EXECUTOR_TEST(test_compress__threads_automatic__are_as_many_as_cpus),
         EXECUTOR_TEST(test_compress__destination_too_small__is_told),
+        EXECUTOR_TEST(test_compress__little_content__begins_few_threads),
         EXECUTOR_TEST(test_compress__anything_refused__is_told),
+        EXECUTOR_TEST(test_compress__thread_refused__is_told),
         EXECUTOR_TEST(test_compress__a_job_fails__is_told),
         EXECUTOR_TEST(test_compress__no_memory_while_jobs_are_out__goes_on),
     };
