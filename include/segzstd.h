@@ -76,8 +76,10 @@
  * Everything comes from one allocator and is counted against the cache's byte
  * budget: encoders, input, output and the objects themselves. (Where libzstd
  * does not offer custom allocation, encoders are counted by the size that
- * libzstd reports; digested dictionaries always are.) An allocation that fails
- * is a refusal, SEGZSTD_ERR_NOMEM, never a crash, and never loses input.
+ * libzstd reports; digested dictionaries always are. Not counted are an executor
+ * and, while segzstd_dict_new() looks at a trained dictionary, libzstd's context
+ * for that.) An allocation that fails is a refusal, SEGZSTD_ERR_NOMEM, never a
+ * crash, and never loses input.
  *
  * WHAT IS NOT PROMISED
  *
@@ -258,8 +260,9 @@ SEGZSTD_API void segzstd_cache_free(segzstd_cache *cache);
 /*
  * Releases idle memory that was last used more than idle_ns before `now_ns`,
  * and takes `now_ns` as the time stamp of what becomes idle from now on. Any
- * clock that does not go back will do; a host calls it every few seconds. The
- * library never looks at a wall clock itself.
+ * clock that does not go back will do; a host calls it once after
+ * segzstd_cache_new(), since before the time is 0, and then every few seconds.
+ * The library never looks at a wall clock itself.
  * Returns the number of bytes released.
  */
 SEGZSTD_API uint64_t segzstd_cache_trim(segzstd_cache *cache, uint64_t now_ns);
@@ -373,8 +376,9 @@ typedef struct segzstd_stream_options {
 
     /* Fixed segmentation: cut every segment_bytes, 64 KiB to 1 GiB; one job is
      * one segment, and without a flush the frame depends only on the content,
-     * the options and libzstd's version. 0: adaptive, cut only for a worker
-     * that is idle. */
+     * the options and libzstd's version. But memory pushed by reference, and a
+     * reader's range, may be cut at their ends too, and so may content where
+     * memory was refused. 0: adaptive, cut only for a worker that is idle. */
     size_t segment_bytes;
 
     /* How many bytes before a cut the next encoder is shown, at most the window.
@@ -642,14 +646,14 @@ typedef struct segzstd_stream_stats {
     uint64_t bytes_done;   /* of these, compressed or stored */
     uint64_t bytes_out;    /* frame bytes produced so far */
     uint64_t bytes_stored; /* content bytes stored by segzstd_stream_store() */
-    uint64_t segments;     /* runs of one encoder so far */
+    uint64_t segments;     /* parts of the content that jobs began so far */
     uint64_t splits;       /* cuts made for an idle worker */
     uint64_t jobs;         /* jobs completed */
-    uint64_t encoders;     /* times an encoder was primed or begun */
-    uint64_t cpu_ns;       /* CPU time of its jobs, nanoseconds */
-    uint64_t memory;       /* bytes held now, without encoders */
-    unsigned window_log;   /* of the frame's header, as ceiling; 0 before it */
-    unsigned jobs_peak;    /* the most jobs out at once */
+    uint64_t encoders;   /* encoders begun for them: more, if some were lost */
+    uint64_t cpu_ns;     /* CPU time of its jobs, nanoseconds */
+    uint64_t memory;     /* bytes held now, without encoders */
+    unsigned window_log; /* of the frame's header, as ceiling; 0 before it */
+    unsigned jobs_peak;  /* the most jobs out at once */
 } segzstd_stream_stats;
 
 #define SEGZSTD_STREAM_STATS_INIT                                              \
@@ -704,7 +708,8 @@ SEGZSTD_API size_t segzstd_compress_bound(size_t len);
 
 /*
  * Compresses `len` bytes at src into one frame at dst, on `threads` threads (0:
- * as many as CPUs), of which the calling one only waits. `options` may be NULL;
+ * as many as CPUs) while the calling one waits; on that alone where more would
+ * have nothing to do. `options` may be NULL;
  * its size fields are not looked at. The frame declares the content size.
  * *written is the size of the frame.
  * Returns 0, SEGZSTD_ERR_DST_SIZE, or any error of a stream.

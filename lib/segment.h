@@ -18,6 +18,7 @@ struct segzstd__segment {
     size_t overlap; /* bytes before a run to prime it with */
     bool open;      /* the next pushed bytes may join it */
     bool job_out;
+    bool counted;                   /* among the stream's segments */
     struct segzstd__extent *extent; /* a reference; NULL until a job reads */
     struct segzstd__reader *reader; /* a reference; NULL: bytes are pushed */
     struct segzstd__claim claim;    /* the encoder that it was last with */

@@ -354,16 +354,18 @@ void segzstd__stream_took_output(struct segzstd_stream *s,
 
 /* ---- taking a job back ---- */
 
-static void count_job(struct segzstd_stream *s, const struct segzstd_job *job)
+static void count_job(struct segzstd_stream *s, struct segzstd__segment *seg)
 {
+    const struct segzstd_job *job = &seg->job;
     struct segzstd__tally tally = {.jobs = 1};
 
     s->stats.jobs++;
     s->stats.cpu_ns += job->cpu_ns;
     if (job->ran && job->error == 0) {
         tally.bytes_in = job->len;
-        s->stats.segments += job->began;
+        s->stats.segments += !seg->counted;
         s->stats.encoders += job->began;
+        seg->counted = true;
     }
     segzstd__cache_count(s->cache, &tally);
 }
@@ -400,7 +402,7 @@ int segzstd_job_complete(segzstd_job *job)
     s->jobs_out--;
     if (!job->is_inline)
         segzstd__cache_job_back(s->cache, job->ran && job->error == 0);
-    count_job(s, job);
+    count_job(s, seg);
     if (segzstd_is_fatal(error)) {
         s->zstd_error = job->zstd_error;
         set_error(s, error);

@@ -347,6 +347,7 @@ static size_t bytes_of_a_turn(size_t history_bytes, bool rest)
     segzstd_cache *cache = new_cache(1, SEGZSTD_NONE);
     unsigned char content[TURN * TURNS];
     size_t before = 0, bytes = 0;
+    segzstd_stream_stats stats;
     struct talk a, b;
 
     options.history_bytes = history_bytes;
@@ -366,6 +367,10 @@ static size_t bytes_of_a_turn(size_t history_bytes, bool rest)
         expect_heard(&b);
     }
     assert_int_equal(expect_cache_stats(cache).encoders_peak, 1);
+    stats = expect_stream_stats(a.d.stream);
+    assert_int_equal(stats.encoders, TURNS);
+    /* at rest it loses its memory too, and goes on in another */
+    assert_int_equal(stats.segments, rest ? TURNS : 1);
     talk_end(&a);
     talk_end(&b);
     segzstd_cache_free(cache);
