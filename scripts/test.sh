@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Takes a Debian or Ubuntu machine from nothing to the result of all tests.
 #   scripts/test.sh [--quick] [STAGE...]
-# Without a stage: all but "long". With --quick: setup, dev and checks.
+# Without a stage: all but "libzstd" and the long ones. With --quick: setup, dev
+# and checks.
 #   setup     installs what is missing
 #   dev       gcc, optimised, with asserts: unit tests, command, examples
 #   checks    names, layers, format, warnings, header, installed tree
@@ -14,6 +15,7 @@
 #                   adaptive segments on the pool, and on the loop
 #   nginx-valgrind  in one under valgrind: life cycles with adaptive segments
 #   fuzz      each fuzz target for FUZZ_SECONDS (60)
+#   libzstd   the unit tests with the libzstd of Debian 11 and 13, short form
 #   long      tests that have a long form, in it
 #   nginx-long      the same for the NGINX modules
 # Stops at the first stage that fails. Builds are in build/, or below
@@ -86,12 +88,13 @@ stage_tsan() {
     local -x SEGZSTD_TEST_SHORT=1
     [ "$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)" -le 28 ] ||
         launcher='setarch -R'
-    build tsan && run_tests tsan -L unit
+    build tsan && run_tests tsan -L unit && run_tests tsan -L plain -R threads
 }
 
 stage_valgrind() {
     local -x SEGZSTD_TEST_SHORT=1
-    build valgrind && run_tests valgrind -L unit
+    build valgrind && run_tests valgrind -L unit &&
+        run_tests valgrind -L plain -R adaptive
 }
 
 # run_pytest OPTION... runs the tests of the NGINX modules and adds up what the
@@ -170,6 +173,16 @@ stage_nginx-valgrind() {
 stage_fuzz() {
     local -x FUZZ_SEED=${FUZZ_SEED:-1}
     build fuzz && run_tests fuzz -L fuzz --timeout 86400
+}
+
+stage_libzstd() {
+    local -x SEGZSTD_TEST_SHORT=1 LD_LIBRARY_PATH
+    local folders
+    folders=$(bench/library/libzstd.sh) && build dev || return 1
+    for LD_LIBRARY_PATH in $folders; do
+        echo "with $LD_LIBRARY_PATH"
+        run_tests dev -L 'unit|plain' || return 1
+    done
 }
 
 stage_long() {

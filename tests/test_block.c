@@ -477,6 +477,8 @@ static void test_read__repeat_of_each_mode__same_table_again(void **state)
         struct made made;
         unsigned char *at;
 
+        if (mode == TABLE_RLE && !env_reads_short_sequences())
+            continue;
         made_new(&made);
         for (int kind = 0; kind < TABLES_COUNT; kind++) {
             first.mode[kind] = (enum table_mode)mode;

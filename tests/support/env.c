@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 static bool is_set(const char *name)
 {
@@ -24,6 +25,17 @@ bool env_long(void)
 bool env_plain_input(void)
 {
     return is_set("SEGZSTD_TEST_PLAIN_INPUT");
+}
+
+bool env_reads_short_sequences(void)
+{
+    if (ZSTD_versionNumber() >= 10408)
+        return true;
+    fprintf(stderr,
+            "not tried: sequences in less than four bytes, which "
+            "libzstd %s does not read\n",
+            ZSTD_versionString());
+    return false;
 }
 
 size_t env_pick(const char *what, size_t normal, size_t reduced)

@@ -16,6 +16,11 @@ bool env_short(void);
 bool env_long(void);
 bool env_plain_input(void);
 
+/* Whether the decoder reads sequences that take less than four bytes behind their
+ * number, as those of repeated RLE tables do: 1.4.0 takes them for cut off. If
+ * not, says so. */
+bool env_reads_short_sequences(void);
+
 /* `normal`; in the short form `reduced`, and then says so on stderr. */
 size_t env_pick(const char *what, size_t normal, size_t reduced);
 
