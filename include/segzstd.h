@@ -485,8 +485,8 @@ SEGZSTD_API int segzstd_stream_push(segzstd_stream *stream, const void *src,
                                     size_t len, segzstd_op op, size_t *taken);
 
 /* Called on the owner's thread, once, when the stream needs the memory or the
- * reader no more: at once, during complete or push, or when it is freed. It
- * must not call into the stream. */
+ * reader no more: at once, during complete, push or store, or when it is freed.
+ * It must not call into the stream. */
 typedef void (*segzstd_release)(void *arg);
 
 /*

@@ -82,12 +82,13 @@ int segzstd__reader_fill(const struct segzstd__reader *reader, uint64_t pos,
     uint64_t offset = pos - reader->pos;
 
     while (len != 0) {
+        size_t most = min_size(len, READ_BYTES);
         int64_t n;
 
         if (atomic_load_explicit(canceled, memory_order_relaxed))
             return SEGZSTD_ERR_CANCELED;
-        n = reader->read(reader->arg, offset, dst, min_size(len, READ_BYTES));
-        if (n <= 0 || (uint64_t)n > len)
+        n = reader->read(reader->arg, offset, dst, most);
+        if (n <= 0 || (uint64_t)n > most)
             return SEGZSTD_ERR_READ;
         offset += (uint64_t)n;
         dst += (size_t)n;

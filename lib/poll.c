@@ -7,13 +7,13 @@
 
 /* ---- choosing a job ---- */
 
-/* With a checksum content stays in memory until its turn to be hashed comes, so
- * work must not run far ahead of the output. */
+/* What comes of content stays in memory until all before it has been output, and
+ * with a checksum the content itself, so work must not run far ahead. */
 static bool is_far_ahead(const struct segzstd_stream *s, uint64_t pos)
 {
     uint64_t most = ((uint64_t)s->max_jobs + 1) * s->part_max;
 
-    return s->shared.header.checksum && pos - s->pos_out >= most;
+    return pos - s->pos_out >= most;
 }
 
 /* Too much waits already. The first segment is only held back by what can be
@@ -242,6 +242,7 @@ static int roll_read_extent(struct segzstd_stream *s,
             extent, old->extent->base + old->extent->len - carry, carry);
     rest->extent = extent;
     *seg = rest;
+    segzstd__stream_settle(s, old);
     segzstd__stream_advance(s);
     return 0;
 }
@@ -354,11 +355,24 @@ static int give_job(struct segzstd_stream *s, struct segzstd__segment *seg,
     return error;
 }
 
+static bool is_waiting_elsewhere(const struct segzstd_stream *s,
+                                 const struct segzstd__segment *seg)
+{
+    const struct segzstd__link *link;
+
+    for (link = s->segments.next; link != &seg->link; link = link->next)
+        if (segzstd__segment_waiting(
+                segzstd__segment_of((struct segzstd__link *)link)) != 0)
+            return true;
+    return false;
+}
+
 /* All that waits is due, and one job of this segment does it. */
 static bool is_all_that_waits(const struct segzstd_stream *s,
                               const struct segzstd__segment *seg)
 {
-    if (seg->reader != NULL && !fits_one_call(s, seg))
+    if ((seg->reader != NULL && !fits_one_call(s, seg)) ||
+        is_waiting_elsewhere(s, seg))
         return false;
     return seg->end == s->pos_in && (s->ended || s->pos_flush == s->pos_in) &&
            (fits_one_call(s, seg) || job_end(s, seg) == seg->end);

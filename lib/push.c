@@ -149,6 +149,8 @@ static void append_segment(struct segzstd_stream *stream,
     if (tail != NULL)
         tail->open = false;
     list_append(&stream->segments, &segment->link);
+    if (tail != NULL)
+        segzstd__stream_settle(stream, tail);
     segzstd__extent_unref(stream->history, stream->cache);
     stream->history = NULL;
 }

@@ -32,20 +32,26 @@ static void init_limits(struct segzstd_stream *s)
     s->window_log = segzstd__plan_window_log(o->level, o->window_log,
                                              SEGZSTD_SIZE_UNKNOWN, false);
     s->max_jobs_given = o->max_jobs != 0 ? o->max_jobs : s->cache->workers;
+    if (s->max_jobs_given > 2 * s->cache->workers)
+        s->max_jobs_given = 2 * s->cache->workers; /* more are never out */
     s->max_jobs = s->max_jobs_given;
     s->input_max = o->input_bytes;
     s->extent_max = o->extent_bytes;
     /* What a part makes is kept until all before it is done, so longer parts
      * would only stop at the bound for output, with their threads idle. */
     ahead = s->max_jobs > 1 ? s->max_jobs - 1 : 1;
-    s->output_max =
-        o->output_bytes != 0 ? o->output_bytes : ahead * OUTPUT_BYTES_PER_JOB;
+    s->output_max = o->output_bytes != 0
+                        ? o->output_bytes
+                        : min_size(ahead, SIZE_MAX / 8 / OUTPUT_BYTES_PER_JOB) *
+                              OUTPUT_BYTES_PER_JOB;
     s->part_max = max_size(s->output_max / ahead, BLOCK_BYTES_MAX);
     s->overlap = segzstd__stream_overlap(
         s, segment != 0 ? segment : s->extent_max, true);
     if (segment != 0) {
         /* one for each job, and one to tell that the last is not the end */
         size_t n = min_size((size_t)s->max_jobs + 1, SIZE_MAX / 8 / segment);
+
+        n = max_size(n, 2);
 
         s->input_max = max_size(s->input_max, n * segment);
     }
@@ -336,6 +342,16 @@ static bool needs_input(const struct segzstd_stream *s,
            (!s->ended && seg->link.next == &s->segments);
 }
 
+void segzstd__stream_settle(struct segzstd_stream *s,
+                            struct segzstd__segment *seg)
+{
+    if (!segzstd__segment_is_finished(seg))
+        return;
+    segzstd__cache_abandon(s->cache, &seg->claim);
+    if (!needs_input(s, seg))
+        segzstd__segment_drop_input(seg, s->cache);
+}
+
 void segzstd__stream_took_output(struct segzstd_stream *s,
                                  struct segzstd__segment *seg,
                                  struct segzstd__buf *out)
@@ -347,8 +363,7 @@ void segzstd__stream_took_output(struct segzstd_stream *s,
         s->behind += out->len;
         join_output(s, &seg->out, out);
     }
-    if (segzstd__segment_is_finished(seg) && !needs_input(s, seg))
-        segzstd__segment_drop_input(seg, s->cache);
+    segzstd__stream_settle(s, seg);
     segzstd__stream_advance(s);
 }
 
@@ -404,7 +419,8 @@ int segzstd_job_complete(segzstd_job *job)
         segzstd__cache_job_back(s->cache, job->ran && job->error == 0);
     count_job(s, seg);
     if (segzstd_is_fatal(error)) {
-        s->zstd_error = job->zstd_error;
+        if (s->error == 0)
+            s->zstd_error = job->zstd_error;
         set_error(s, error);
     }
     if (job->ran && error == 0 && s->error == 0) {
@@ -460,7 +476,8 @@ int segzstd_stream_is_flushed(const segzstd_stream *s)
 
 int segzstd_stream_is_done(const segzstd_stream *s)
 {
-    return s->frame_done && s->ready.len == 0;
+    return s->frame_done && s->ready.len == 0 &&
+           s->error != SEGZSTD_ERR_CANCELED;
 }
 
 unsigned segzstd_stream_jobs_out(const segzstd_stream *s)

@@ -67,6 +67,10 @@ void segzstd__stream_took_output(struct segzstd_stream *stream,
                                  struct segzstd__segment *segment,
                                  struct segzstd__buf *out);
 
+/* If a segment is finished: gives back what it needed for more jobs. */
+void segzstd__stream_settle(struct segzstd_stream *stream,
+                            struct segzstd__segment *segment);
+
 /* Drops what jobs of a reader's segment have read, if that can be read again,
  * and its encoder, which needs it. No job of it is out. */
 void segzstd__stream_drop_read(struct segzstd_stream *stream,

@@ -422,6 +422,51 @@ static void test_schedule__at_random__decodes_and_is_bounded(void **state)
     free(content);
 }
 
+static int64_t read_zeros(void *arg, uint64_t offset, void *dst, size_t len)
+{
+    (void)arg;
+    (void)offset;
+    memset(dst, 0, len);
+    return (int64_t)len;
+}
+
+/* Nothing can be read before it is back: what the others make must not pile up,
+ * though it is small, nor what they have read. */
+static void test_first_job__is_not_back__others_stop(void **state)
+{
+    segzstd_stream_options options = level_options(3);
+    segzstd_cache *cache = expect_cache(4, NULL);
+    segzstd_stream *stream;
+    segzstd_job *first, *job;
+    unsigned jobs = 0;
+
+    (void)state;
+    options.read_bytes = 1 * MIB;
+    options.output_bytes = 8 * MIB;
+    stream = expect_stream(cache, &options);
+    assert_int_equal(segzstd_stream_push_reader(stream, read_zeros,
+                                                (uint64_t)1 << 30, SEGZSTD_END,
+                                                NULL, NULL),
+                     0);
+    assert_int_equal(segzstd_stream_poll_job(stream, &first), 0);
+    assert_non_null(first);
+    while (segzstd_stream_poll_job(stream, &job) == 0 && job != NULL) {
+        segzstd_job_run(job);
+        assert_int_equal(segzstd_job_complete(job), 0);
+        assert_true(++jobs < 64);
+    }
+    assert_true(jobs > 0);
+    assert_true(expect_stream_stats(stream).memory < 32 * MIB);
+    assert_true(expect_cache_stats(cache).encoders_live <= 4);
+    segzstd_job_run(first);
+    assert_int_equal(segzstd_job_complete(first), 0);
+    assert_int_equal(segzstd_stream_poll_job(stream, &job), 0);
+    assert_non_null(job);
+    segzstd_job_complete(job);
+    segzstd_stream_free(stream);
+    segzstd_cache_free(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_split__little_input__never),
         cmocka_unit_test(test_max_jobs__smaller_than_workers__is_honoured),
         cmocka_unit_test(test_first_job__closed_segment_below_a_block__goes_on),
+        cmocka_unit_test(test_first_job__is_not_back__others_stop),
         cmocka_unit_test(test_set_max_jobs__one__makes_no_cut),
         cmocka_unit_test(test_want_job__refused_by_busy_workers__still_holds),
         cmocka_unit_test(test_schedule__at_random__decodes_and_is_bounded),

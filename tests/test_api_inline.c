@@ -276,6 +276,30 @@ static void test_inline__no_memory_to_read_into__later_there_is(void **state)
     free(content);
 }
 
+static void test_inline__content_waits_before_it__gives_none(void **state)
+{
+    segzstd_cache *cache = expect_cache(4, NULL);
+    segzstd_stream *stream = level_stream(cache, 3);
+    unsigned char *content = data_new(3 * MIB, DATA_TEXT, SEED);
+    segzstd_job *out, *job;
+    size_t taken;
+
+    (void)state;
+    assert_int_equal(segzstd_stream_push_ref(stream, content, 3 * MIB,
+                                             SEGZSTD_CONTINUE, NULL, NULL),
+                     0);
+    assert_int_equal(segzstd_stream_poll_job(stream, &out), 0);
+    assert_non_null(out);
+    assert_int_equal(
+        segzstd_stream_push(stream, content, 1000, SEGZSTD_FLUSH, &taken), 0);
+    assert_int_equal(segzstd_stream_poll_inline(stream, ANY_NS, &job), 0);
+    assert_null(job);
+    segzstd_job_complete(out);
+    segzstd_stream_free(stream);
+    segzstd_cache_free(cache);
+    free(content);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_inline__flush_after_flush__one_encoder_does_all),
         cmocka_unit_test(test_inline__reader__only_if_it_is_all),
         cmocka_unit_test(test_inline__job_is_out__gives_none),
+        cmocka_unit_test(test_inline__content_waits_before_it__gives_none),
         cmocka_unit_test(test_inline__canceled__says_so),
         cmocka_unit_test(test_inline__no_memory_to_read_into__later_there_is),
     };

@@ -1285,6 +1285,52 @@ static void test_content__of_more_than_4_gib__round_trips(void **state)
     ZSTD_freeDCtx(e.decoder);
 }
 
+/* The frame was complete, but nobody has read it. */
+static void test_cancel__end_not_read__is_not_done(void **state)
+{
+    segzstd_cache *cache = expect_cache(1, NULL);
+    segzstd_stream *stream = expect_stream(cache, NULL);
+    segzstd_job *job;
+    size_t taken;
+
+    (void)state;
+    assert_int_equal(
+        segzstd_stream_push(stream, "text", 4, SEGZSTD_END, &taken), 0);
+    assert_int_equal(segzstd_stream_poll_job(stream, &job), 0);
+    segzstd_job_run(job);
+    assert_int_equal(segzstd_job_complete(job), 0);
+    assert_true(segzstd_stream_ready_bytes(stream) > 0);
+    segzstd_stream_cancel(stream);
+    assert_false(segzstd_stream_is_done(stream));
+    segzstd_stream_free(stream);
+    segzstd_cache_free(cache);
+}
+
+static int64_t read_too_much(void *arg, uint64_t offset, void *dst, size_t len)
+{
+    (void)arg;
+    (void)offset;
+    memset(dst, 'a', len);
+    return (int64_t)len + 1;
+}
+
+static void test_reader__returns_more_than_asked__is_an_error(void **state)
+{
+    segzstd_cache *cache = expect_cache(1, NULL);
+    segzstd_stream *stream = expect_stream(cache, NULL);
+    segzstd_job *job;
+
+    (void)state;
+    assert_int_equal(segzstd_stream_push_reader(stream, read_too_much, 900000,
+                                                SEGZSTD_END, NULL, NULL),
+                     0);
+    assert_int_equal(segzstd_stream_poll_job(stream, &job), 0);
+    segzstd_job_run(job);
+    assert_int_equal(segzstd_job_complete(job), SEGZSTD_ERR_READ);
+    segzstd_stream_free(stream);
+    segzstd_cache_free(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1323,6 +1369,8 @@ int main(void)
         cmocka_unit_test(test_push__fixed_segments__one_for_each_worker_fits),
         cmocka_unit_test(test_reader__last_segment_first__keeps_no_input),
         cmocka_unit_test(test_poll__output_bound_reached__gives_no_job),
+        cmocka_unit_test(test_cancel__end_not_read__is_not_done),
+        cmocka_unit_test(test_reader__returns_more_than_asked__is_an_error),
         cmocka_unit_test(test_stats__of_a_stream__add_up),
         cmocka_unit_test(test_zeros__in_many_segments__stay_small),
         cmocka_unit_test(test_content__of_more_than_4_gib__round_trips),

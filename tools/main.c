@@ -120,6 +120,7 @@ static int compress_one(struct session *session, const char *path,
     struct output output;
     int status = input_open(&input, path, session->args.force);
 
+    *broken = false;
     if (status != STATUS_OK)
         return status;
     status = output_open(&output, target, session->args.force, &input.stat);

@@ -109,7 +109,9 @@ bool output_is_file(const char *path, const char *other)
 {
     struct stat a, b;
 
-    return stat(path, &a) == 0 && stat(other, &b) == 0 && S_ISREG(a.st_mode) &&
+    if (stat(path, &a) != 0 || !S_ISREG(a.st_mode))
+        return false;
+    return (other != NULL ? stat(other, &b) : fstat(STDIN_FILENO, &b)) == 0 &&
            is_same_file(&a, &b);
 }
 

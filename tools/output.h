@@ -23,7 +23,7 @@ struct output {
  * NULL: no memory. */
 char *output_name_of(const char *path);
 
-/* Both are names of one regular file. */
+/* Both are names of one regular file; NULL is stdin. */
 bool output_is_file(const char *path, const char *other);
 
 /*

@@ -642,6 +642,9 @@ class Files(ToolTest):
         for target in ("a", "hard"):
             result = self.run_it("-f", "-o", target, "b", "a")
             self.assert_refused(result, target + " is an input")
+        with open("a", "rb") as a:
+            result = self.run_it("-f", "-o", "a", "b", "-", stdin=a)
+        self.assert_refused(result, "a is an input")
         self.assertEqual(read_file("a"), self.text)
 
     # A file of the shell's was replaced, and with it the link to it.
