@@ -60,8 +60,8 @@
  *   thread pool does. The library adds no synchronisation of its own there.
  * - segzstd_cache_* and segzstd_dict_* calls are safe from any thread, except
  *   the two free calls, which must be the last use of their object.
- * - The library's only lock is inside the cache. It is never held while libzstd,
- *   the allocator or a callback of the host is running.
+ * - A cache has one lock, which is never held while libzstd, the allocator or a
+ *   callback of the host is running. An executor has one of its own.
  *
  * ERRORS
  *
@@ -69,7 +69,9 @@
  * Values above SEGZSTD_ERR_FATAL are *refusals*: the object is as it was before
  * the call, and the call may be made again. Values below it are *fatal* for the
  * stream and sticky: all later calls that could return it do. Output that was
- * ready before a fatal error can still be read.
+ * ready before a fatal error can still be read. SEGZSTD_ERR_SIZE is
+ * returned by pushes and segzstd_stream_error() alone: what was taken is still
+ * compressed, and can be read.
  *
  * MEMORY
  *
@@ -630,7 +632,8 @@ SEGZSTD_API void segzstd_stream_set_max_jobs(segzstd_stream *stream,
 SEGZSTD_API void segzstd_stream_rest(segzstd_stream *stream);
 
 /* Stops the stream: jobs that are out end early, no more are given, output is
- * dropped, and calls return SEGZSTD_ERR_CANCELED. */
+ * dropped, and calls return SEGZSTD_ERR_CANCELED, or the fatal error that came
+ * before. */
 SEGZSTD_API void segzstd_stream_cancel(segzstd_stream *stream);
 
 /* The fatal error of the stream, or 0. */
@@ -711,7 +714,7 @@ SEGZSTD_API size_t segzstd_compress_bound(size_t len);
  * as many as CPUs) while the calling one waits; on that alone where more would
  * have nothing to do. `options` may be NULL;
  * its size fields are not looked at. The frame declares the content size.
- * *written is the size of the frame.
+ * *written is the size of the frame if 0 is returned.
  * Returns 0, SEGZSTD_ERR_DST_SIZE, or any error of a stream.
  */
 SEGZSTD_API int segzstd_compress(void *dst, size_t dst_len, size_t *written,
