@@ -228,46 +228,45 @@ static int take_output(segzstd_stream *stream, struct destination *to)
     return 0;
 }
 
-/* Drives the stream to its end, on this thread. */
-static int drive_alone(segzstd_stream *stream, struct destination *to)
+/* Runs one job, on this thread. */
+static int work_alone(segzstd_stream *stream)
 {
-    while (!segzstd_stream_is_done(stream)) {
-        segzstd_job *job;
-        int error = segzstd_stream_poll_job(stream, &job);
+    segzstd_job *job;
+    int error = segzstd_stream_poll_job(stream, &job);
 
-        if (error == 0 && job != NULL) {
-            segzstd_job_run(job);
-            error = segzstd_job_complete(job);
-        }
-        if (error == 0)
-            error = take_output(stream, to);
-        if (error != 0)
-            return error;
-    }
-    return 0;
+    if (error != 0 || job == NULL)
+        return error;
+    segzstd_job_run(job);
+    return segzstd_job_complete(job);
 }
 
-/* Drives the stream to its end. On an error jobs may be out. */
+/* Submits all jobs there are, and takes one back. On an error some may be out. */
+static int work_on(segzstd_stream *stream, segzstd_executor *ex)
+{
+    segzstd_job *job;
+    int error;
+
+    while ((error = segzstd_stream_poll_job(stream, &job)) == 0 && job != NULL)
+        segzstd_executor_submit(ex, job);
+    if (error == SEGZSTD_ERR_NOMEM && segzstd_stream_jobs_out(stream) != 0)
+        error = 0; /* others may give some back */
+    if (error == 0 && (job = segzstd_executor_wait(ex)) != NULL)
+        error = segzstd_job_complete(job);
+    return error;
+}
+
+/* Drives the stream to its end; without an executor on this thread. */
 static int drive(segzstd_stream *stream, segzstd_executor *ex,
                  struct destination *to)
 {
-    while (!segzstd_stream_is_done(stream)) {
-        segzstd_job *job;
-        int error;
+    int error = 0;
 
-        while ((error = segzstd_stream_poll_job(stream, &job)) == 0 &&
-               job != NULL)
-            segzstd_executor_submit(ex, job);
-        if (error == SEGZSTD_ERR_NOMEM && segzstd_stream_jobs_out(stream) != 0)
-            error = 0; /* others may give some back */
-        if (error == 0 && (job = segzstd_executor_wait(ex)) != NULL)
-            error = segzstd_job_complete(job);
+    while (error == 0 && !segzstd_stream_is_done(stream)) {
+        error = ex == NULL ? work_alone(stream) : work_on(stream, ex);
         if (error == 0)
             error = take_output(stream, to);
-        if (error != 0)
-            return error;
     }
-    return 0;
+    return error;
 }
 
 static int compress_on(segzstd_cache *cache, segzstd_executor *ex,
@@ -282,7 +281,7 @@ static int compress_on(segzstd_cache *cache, segzstd_executor *ex,
         return error;
     error = segzstd_stream_push_ref(stream, src, len, SEGZSTD_END, NULL, NULL);
     if (error == 0)
-        error = ex == NULL ? drive_alone(stream, to) : drive(stream, ex, to);
+        error = drive(stream, ex, to);
     if (segzstd_stream_jobs_out(stream) != 0)
         segzstd_stream_cancel(stream);
     while (segzstd_stream_jobs_out(stream) != 0 &&

@@ -355,14 +355,14 @@ static int give_job(struct segzstd_stream *s, struct segzstd__segment *seg,
     return error;
 }
 
-static bool is_waiting_elsewhere(const struct segzstd_stream *s,
-                                 const struct segzstd__segment *seg)
+/* Content before the segment that no job has. */
+static bool is_waiting_before(const struct segzstd_stream *s,
+                              const struct segzstd__segment *seg)
 {
-    const struct segzstd__link *link;
+    struct segzstd__link *link;
 
     for (link = s->segments.next; link != &seg->link; link = link->next)
-        if (segzstd__segment_waiting(
-                segzstd__segment_of((struct segzstd__link *)link)) != 0)
+        if (segzstd__segment_waiting(segzstd__segment_of(link)) != 0)
             return true;
     return false;
 }
@@ -372,7 +372,7 @@ static bool is_all_that_waits(const struct segzstd_stream *s,
                               const struct segzstd__segment *seg)
 {
     if ((seg->reader != NULL && !fits_one_call(s, seg)) ||
-        is_waiting_elsewhere(s, seg))
+        is_waiting_before(s, seg))
         return false;
     return seg->end == s->pos_in && (s->ended || s->pos_flush == s->pos_in) &&
            (fits_one_call(s, seg) || job_end(s, seg) == seg->end);

@@ -49,9 +49,8 @@ static void init_limits(struct segzstd_stream *s)
         s, segment != 0 ? segment : s->extent_max, true);
     if (segment != 0) {
         /* one for each job, and one to tell that the last is not the end */
-        size_t n = min_size((size_t)s->max_jobs + 1, SIZE_MAX / 8 / segment);
-
-        n = max_size(n, 2);
+        size_t n = max_size(
+            2, min_size((size_t)s->max_jobs + 1, SIZE_MAX / 8 / segment));
 
         s->input_max = max_size(s->input_max, n * segment);
     }

@@ -152,10 +152,12 @@ static bool talk_on(struct talk *t)
     return t->fault == NULL && !segzstd_stream_is_done(t->stream);
 }
 
-static void run_with_workers(unsigned workers,
-                             const segzstd_stream_options *options, size_t len,
-                             size_t push_max, uint64_t *splits)
+/* Returns how often the content was cut for an idle worker. */
+static uint64_t run_with_workers(unsigned workers,
+                                 const segzstd_stream_options *options,
+                                 size_t len, size_t push_max)
 {
+    uint64_t splits;
     segzstd_cache *cache = expect_cache(workers, NULL);
     unsigned char *content = data_new(len, DATA_MIXTURE, workers);
     struct park park;
@@ -173,9 +175,10 @@ static void run_with_workers(unsigned workers,
     expect_no_fault(t.fault);
     assert_true(expect_cache_stats(cache).encoders_peak <= 2 * workers);
     assert_int_equal(expect_cache_stats(cache).encoders_running, 0);
-    *splits += expect_cache_stats(cache).splits;
+    splits = expect_cache_stats(cache).splits;
     free(content);
     segzstd_cache_free(cache);
+    return splits;
 }
 
 static void test_workers__1_to_16__decode(void **state)
@@ -184,12 +187,11 @@ static void test_workers__1_to_16__decode(void **state)
     segzstd_stream_options fixed = fixed_options(1, SEGMENT);
     segzstd_stream_options adaptive = fixed_options(1, 0);
     size_t len = env_pick("content", 3 * MIB, 700 * KIB);
-    uint64_t splits = 0;
 
     (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        run_with_workers(counts[i], &fixed, len, 200 * KIB, &splits);
-        run_with_workers(counts[i], &adaptive, len, 200 * KIB, &splits);
+        run_with_workers(counts[i], &fixed, len, 200 * KIB);
+        run_with_workers(counts[i], &adaptive, len, 200 * KIB);
     }
 }
 
@@ -203,7 +205,7 @@ static void test_workers__cut_for_when_idle__decode(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-        run_with_workers(counts[i], &options, len, 3 * MIB, &splits);
+        splits += run_with_workers(counts[i], &options, len, 3 * MIB);
     assert_true(splits >= sizeof(counts) / sizeof(counts[0]));
 }
 

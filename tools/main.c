@@ -140,11 +140,9 @@ static int compress_one(struct session *session, const char *path,
 static void compress_each(struct session *session)
 {
     const struct args *args = &session->args;
-    bool broken = false;
-
     for (size_t i = 0; i < args->file_count; i++) {
         const char *path = args->files[i];
-        bool to_stdout = args->to_stdout || path == NULL;
+        bool broken, to_stdout = args->to_stdout || path == NULL;
         char *target = to_stdout ? NULL : output_name_of(path);
         int status;
 

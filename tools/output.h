@@ -29,7 +29,8 @@ bool output_is_file(const char *path, const char *other);
 /*
  * Opens `path`, which is copied, or stdout where it is NULL. Asks before it
  * overwrites, unless `force`, but a file that stdout is already is written to as
- * stdout is. Never writes over the file `source` (NULL: none), nor, unless `force`, to a terminal. Returns a status, after a message.
+ * stdout is. Never writes over the file `source` (NULL: none), nor, unless
+ * `force`, to a terminal. Returns a status, after a message.
  */
 int output_open(struct output *output, const char *path, bool force,
                 const struct stat *source);

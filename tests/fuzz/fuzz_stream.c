@@ -1,8 +1,8 @@
 /*
  * fuzz_stream.c - random operations on two streams of one cache: pushes of all
  * kinds and sizes, flushes, jobs taken, run, returned and completed in any
- * order, or at once by their owner, output read in bits, input stored, streams at rest, trims, memory that
- * is refused, and hosts that leave.
+ * order, or at once by their owner, output read in bits, input stored, streams
+ * at rest, trims, memory that is refused, and hosts that leave.
  *
  * Whatever happens: what was flushed can be decoded, a stream without a fatal
  * error can be ended and decodes to what it took, and nothing leaks.
@@ -31,7 +31,7 @@ enum {
 struct bytes {
     const uint8_t *at;
     const uint8_t *end;
-    unsigned shift; /* of sizes */
+    unsigned shift; /* of sizes; not 0: content is cut for idle workers */
 };
 
 /* A stream, and what is known of it. */
@@ -54,7 +54,6 @@ struct world {
     struct actor actors[ACTORS];
     uint64_t now;
     bool budget; /* the cache itself may say no for ever */
-    bool large;  /* content that is cut for idle workers */
 };
 
 static void fail(const char *fault)
@@ -113,8 +112,7 @@ static void begin_world(struct world *w, struct bytes *in)
     options.allocator = &w->alloc.api;
     options.no_huge_pages = 1;
     options.workers = 1 + counts % 4;
-    w->large = (counts & 128) != 0;
-    in->shift = w->large ? 4 : 0;
+    in->shift = counts & 128 ? 4 : 0;
     options.encoders_kept = counts / 4 % 4 == 0 ? SEGZSTD_NONE : counts / 4 % 4;
     options.no_stable_input = flags & 1;
     options.retention = (segzstd_retention)(flags / 2 % 3);
@@ -127,8 +125,7 @@ static void begin_world(struct world *w, struct bytes *in)
         w->cache = NULL;
 }
 
-static segzstd_stream_options take_options(const struct world *w,
-                                           struct bytes *in, struct actor *a)
+static segzstd_stream_options take_options(struct bytes *in, struct actor *a)
 {
     static const int levels[] = {1, 2,  3,  4,  5,  6,  7,
                                  9, -1, -5, 12, 13, 16, 19};
@@ -139,7 +136,7 @@ static segzstd_stream_options take_options(const struct world *w,
 
     options.level = levels[take(in) % 14];
     a->len = options.level > 9 ? 90 * KIB : CONTENT_MAX;
-    if (w->large)
+    if (in->shift != 0)
         a->len = options.level > 9 ? 700 * KIB : LARGE_MAX;
     options.segment_bytes = segments[sizes % 5];
     options.overlap_bytes = overlaps[sizes / 5 % 4];
@@ -156,7 +153,7 @@ static segzstd_stream_options take_options(const struct world *w,
     if (flags & 64)
         options.size = take_size(in);
     options.size_is_certain = a->certain = (flags & 128) != 0;
-    if (w->large) {
+    if (in->shift != 0) {
         options.extent_bytes = take_extent(in);
         options.read_bytes = take_extent(in);
     }
@@ -165,7 +162,7 @@ static segzstd_stream_options take_options(const struct world *w,
 
 static void begin_actor(struct world *w, struct actor *a, struct bytes *in)
 {
-    segzstd_stream_options options = take_options(w, in, a);
+    segzstd_stream_options options = take_options(in, a);
     segzstd_stream *stream;
     unsigned kind = take(in);
     int rc;
@@ -353,9 +350,9 @@ static void act(struct world *w, struct bytes *in)
             leave(a, take(in));
         break;
     default:
-        if (w->large && op % 8 < 3)
+        if (in->shift != 0 && op % 8 < 3)
             run_inline(a);
-        else if (w->large && op % 8 < 5)
+        else if (in->shift != 0 && op % 8 < 5)
             segzstd_stream_set_max_jobs(a->d.stream, take(in) % 5);
         else
             disturb(w, in, op % 3);

@@ -30,12 +30,12 @@ PROXY = (
 
 @pytest.fixture
 def site(serve, upstream, mode):
-    """site(directives, files) speaks HTTP/3 on nginx.quic."""
+    """site(http, files) speaks HTTP/3 on nginx.quic."""
 
-    def start(server="", http="", files=None):
+    def start(http="", files=None):
         port = free_port()
         nginx = serve(
-            http3.listen(port) + PROXY % ((upstream.address,) * 2) + server,
+            http3.listen(port) + PROXY % ((upstream.address,) * 2),
             mode,
             http=http,
             files=files,

@@ -636,10 +636,10 @@ def test_b91_unreadable_is_not_served(make_server, monkeypatch):
     nginx.file("a.txt", TEXT)
     os.chmod(nginx.file("a.txt.zst", ZST), 0)
     # root can read all, but not without these
-    root = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    without = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     command = nginx.command()
     if os.geteuid() == 0:
-        monkeypatch.setattr(nginx, "command", lambda: root + command)
+        monkeypatch.setattr(nginx, "command", lambda: without + command)
     nginx.start()
     response = fetch(nginx, "/a.txt")
     check_plain(response, TEXT)
