@@ -69,9 +69,9 @@
  * Values above SEGZSTD_ERR_FATAL are *refusals*: the object is as it was before
  * the call, and the call may be made again. Values below it are *fatal* for the
  * stream and sticky: all later calls that could return it do. Output that was
- * ready before a fatal error can still be read. SEGZSTD_ERR_SIZE is
- * returned by pushes and segzstd_stream_error() alone: what was taken is still
- * compressed, and can be read.
+ * ready before a fatal error can still be read. SEGZSTD_ERR_SIZE is returned by
+ * pushes and segzstd_stream_error() alone: what was taken is still compressed,
+ * and can be read.
  *
  * MEMORY
  *
@@ -216,7 +216,9 @@ typedef struct segzstd_cache_options {
     /* Upper bound, in bytes, of all memory of the cache and its streams. When
      * it is reached idle memory is released first, then calls are refused with
      * SEGZSTD_ERR_NOMEM. Copied input is refused when seven eighths are in use,
-     * so that there is room for the output that makes room. While jobs are
+     * so that there is room for the output that makes room; but where an
+     * encoder needs more than that eighth, all streams can wait for one, until
+     * the host calls segzstd_stream_store() or gives one up. While jobs are
      * refused memory, fewer are given out than there are workers. 0: no bound.
      * Without an allocator of the host, blocks of 256 KiB and more are mapped,
      * so that what is released goes back to the system. */
@@ -711,9 +713,9 @@ SEGZSTD_API size_t segzstd_compress_bound(size_t len);
 
 /*
  * Compresses `len` bytes at src into one frame at dst, on `threads` threads (0:
- * as many as CPUs) while the calling one waits; on that alone where more would
- * have nothing to do. `options` may be NULL;
- * its size fields are not looked at. The frame declares the content size.
+ * as many as CPUs) while the calling one waits; on that alone if one is enough.
+ * `options` may be NULL; its size fields are not looked at. The frame declares
+ * the content size.
  * *written is the size of the frame if 0 is returned.
  * Returns 0, SEGZSTD_ERR_DST_SIZE, or any error of a stream.
  */
