@@ -36,6 +36,13 @@
 #define NGX_HTTP_ZSTD_READ_RATIO      8
 
 
+/*
+ * "0" of a directive whose "auto" is 0.  What the library has for it equals
+ * NGX_CONF_UNSET_*.
+ */
+#define NGX_HTTP_ZSTD_NONE            ((ngx_uint_t) -2)
+
+
 /* why a response was not compressed: $zstd_reason; 0 if it was */
 
 typedef enum {
@@ -119,7 +126,7 @@ typedef struct {
     off_t                      min_length;
     off_t                      max_length;      /* 0: no limit */
     size_t                     segment_size;    /* 0: adaptive */
-    size_t                     overlap;         /* 0: auto */
+    size_t                     overlap;         /* 0: auto; or NONE, above */
     ngx_uint_t                 tasks;           /* 0: auto */
     ngx_uint_t                 window_log;
     ngx_int_t                  inline_us;       /* microseconds */
@@ -145,7 +152,8 @@ typedef struct {
 
 
 typedef struct {
-    ngx_uint_t                 compressors;     /* kept warm; 0: auto */
+    ngx_uint_t                 compressors;     /* kept warm; 0: auto; or
+                                                 * NONE, above */
     ngx_uint_t                 retention;       /* segzstd_retention */
     off_t                      retain_bytes;
     off_t                      memory;          /* of a worker; 0: no bound;

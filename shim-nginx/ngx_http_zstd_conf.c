@@ -715,11 +715,11 @@ ngx_http_zstd_auto_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (cmd->offset == offsetof(ngx_http_zstd_loc_conf_t, overlap)) {
 
-        if (size == 0) {
-            *field = SEGZSTD_OVERLAP_NONE;
-        }
-
         options.overlap_bytes = *field;
+
+        if (size == 0) {
+            *field = NGX_HTTP_ZSTD_NONE;
+        }
 
     } else {
 
@@ -781,7 +781,7 @@ ngx_http_zstd_auto_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    *field = (n == 0) ? SEGZSTD_NONE : (ngx_uint_t) n;
+    *field = (n == 0) ? NGX_HTTP_ZSTD_NONE : (ngx_uint_t) n;
 
     return NGX_CONF_OK;
 }

@@ -581,7 +581,8 @@ ngx_http_zstd_stream(ngx_http_zstd_ctx_t *ctx)
     options.level = (int) conf->level;
     options.window_log = (unsigned) conf->window_log;
     options.segment_bytes = conf->segment_size;
-    options.overlap_bytes = conf->overlap;
+    options.overlap_bytes = (conf->overlap == NGX_HTTP_ZSTD_NONE)
+                            ? SEGZSTD_OVERLAP_NONE : conf->overlap;
     options.max_jobs = ngx_http_zstd_uses_pool(conf) ? (unsigned) conf->tasks
                                                      : 1;
     options.input_bytes = ctx->input_max;

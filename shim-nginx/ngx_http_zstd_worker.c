@@ -120,7 +120,8 @@ ngx_http_zstd_init_cache(ngx_cycle_t *cycle, ngx_uint_t cpus)
     zmcf = ngx_http_zstd_conf;
 
     options.workers = (unsigned) cpus;
-    options.encoders_kept = (unsigned) zmcf->compressors;
+    options.encoders_kept = (zmcf->compressors == NGX_HTTP_ZSTD_NONE)
+                            ? SEGZSTD_NONE : (unsigned) zmcf->compressors;
     options.retention = (segzstd_retention) zmcf->retention;
     options.retain_bytes = (uint64_t) zmcf->retain_bytes;
 

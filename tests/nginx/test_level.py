@@ -283,6 +283,26 @@ def test_b68_bad_values_are_refused(make_server, directives):
     assert name in says or any(v in says for v in values.split()), says
 
 
+def test_overlap(serve):
+    """What each of four segments may refer to of the one before. The content
+    repeats after 12 KiB, and within these nothing does."""
+    content = (data.noise(12 * KIB) * 86)[:MIB]
+    literals = {"0": 4 * 12, "4k": 12 + 3 * 8, "16k": 12, "auto": 12}
+    nginx = serve(
+        "zstd_parallel_segment_size 256k;"
+        + "".join(
+            "location /%s { zstd_overlap %s; alias {root}/f; }" % (v, v)
+            for v in literals
+        ),
+        files={"f": content},
+    )
+    for value, wanted in literals.items():
+        response = fetch(nginx, "/" + value)
+        check_response(response, content)
+        assert abs(len(response.body) / KIB - wanted) < 1, value
+    assert fetch(nginx, "/f").body == fetch(nginx, "/auto").body
+
+
 def test_b68_unknown_pool_is_named(make_server):
     nginx = make_server()
     nginx.configure(http="zstd on; zstd_thread_pool nowhere;")
