@@ -168,6 +168,8 @@ typedef struct {
     ngx_array_t                others_pools;    /* of ngx_thread_pool_t *: used
                                                  * by "aio threads" too */
     ngx_array_t                pools;           /* those that we use */
+    ngx_uint_t                 any_pool;        /* "aio threads" has one with
+                                                 * variables */
 #endif
 } ngx_http_zstd_main_conf_t;
 
@@ -375,6 +377,10 @@ void *ngx_http_zstd_create_main_conf(ngx_conf_t *cf);
 char *ngx_http_zstd_init_main_conf(ngx_conf_t *cf, void *conf);
 void *ngx_http_zstd_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_zstd_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
+
+/* once all locations are merged: all pools, and their users, are known */
+ngx_int_t ngx_http_zstd_check_nice(ngx_conf_t *cf,
+    ngx_http_zstd_main_conf_t *zmcf);
 
 /* bytes that a response of that length needs, at least; -1: any length */
 uint64_t ngx_http_zstd_least_memory(ngx_http_zstd_loc_conf_t *conf,

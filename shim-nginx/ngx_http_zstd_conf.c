@@ -54,6 +54,8 @@ static ngx_int_t ngx_http_zstd_check_dict(ngx_conf_t *cf,
 static ngx_int_t ngx_http_zstd_parse_us(ngx_str_t *value);
 static ngx_int_t ngx_http_zstd_is(ngx_str_t *value, char *word);
 #if (NGX_THREADS)
+static ngx_uint_t ngx_http_zstd_has_pool(ngx_array_t *pools,
+    ngx_thread_pool_t *pool);
 static ngx_int_t ngx_http_zstd_note_pool(ngx_array_t *pools,
     ngx_thread_pool_t *pool);
 static char *ngx_http_zstd_merge_pool(ngx_conf_t *cf,
@@ -304,6 +306,7 @@ ngx_http_zstd_create_main_conf(ngx_conf_t *cf)
      *     zmcf->retain_bytes = 0;
      *     zmcf->shm_zone = NULL;
      *     zmcf->enabled = 0;
+     *     zmcf->any_pool = 0;
      */
 
     zmcf->compressors = NGX_CONF_UNSET_UINT;
@@ -515,6 +518,10 @@ ngx_http_zstd_merge_pool(ngx_conf_t *cf, ngx_http_zstd_main_conf_t *zmcf,
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
+    if (clcf->thread_pool_value) {
+        zmcf->any_pool = 1;
+    }
+
     if (clcf->thread_pool
         && ngx_http_zstd_note_pool(&zmcf->others_pools, clcf->thread_pool)
            != NGX_OK)
@@ -565,8 +572,8 @@ ngx_http_zstd_init_pools(ngx_conf_t *cf)
 }
 
 
-static ngx_int_t
-ngx_http_zstd_note_pool(ngx_array_t *pools, ngx_thread_pool_t *pool)
+static ngx_uint_t
+ngx_http_zstd_has_pool(ngx_array_t *pools, ngx_thread_pool_t *pool)
 {
     ngx_uint_t           i;
     ngx_thread_pool_t  **tp;
@@ -575,8 +582,21 @@ ngx_http_zstd_note_pool(ngx_array_t *pools, ngx_thread_pool_t *pool)
 
     for (i = 0; i < pools->nelts; i++) {
         if (tp[i] == pool) {
-            return NGX_OK;
+            return 1;
         }
+    }
+
+    return 0;
+}
+
+
+static ngx_int_t
+ngx_http_zstd_note_pool(ngx_array_t *pools, ngx_thread_pool_t *pool)
+{
+    ngx_thread_pool_t  **tp;
+
+    if (ngx_http_zstd_has_pool(pools, pool)) {
+        return NGX_OK;
     }
 
     tp = ngx_array_push(pools);
@@ -590,6 +610,57 @@ ngx_http_zstd_note_pool(ngx_array_t *pools, ngx_thread_pool_t *pool)
 }
 
 #endif
+
+
+ngx_int_t
+ngx_http_zstd_check_nice(ngx_conf_t *cf, ngx_http_zstd_main_conf_t *zmcf)
+{
+#if (NGX_THREADS)
+
+    ngx_uint_t           i;
+    ngx_thread_pool_t  **pools, *standard;
+
+    static ngx_str_t  name = ngx_string("default");
+
+    if (zmcf->nice == 0) {
+        return NGX_OK;
+    }
+
+    pools = zmcf->pools.elts;
+    standard = ngx_thread_pool_get(cf->cycle, &name);
+
+    for (i = 0; i < zmcf->pools.nelts; i++) {
+
+        if (pools[i] == standard) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"zstd_thread_nice\" needs a thread pool for "
+                               "compression alone, and zstd uses pool "
+                               "\"default\" somewhere: declare one with "
+                               "\"thread_pool\" and name it in "
+                               "\"zstd_thread_pool\"");
+            return NGX_ERROR;
+        }
+
+        if (ngx_http_zstd_has_pool(&zmcf->others_pools, pools[i])) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"zstd_thread_nice\" cannot lower the threads "
+                               "of a pool that \"aio threads\" uses too: they "
+                               "could not be raised again to read files");
+            return NGX_ERROR;
+        }
+    }
+
+    if (zmcf->pools.nelts && zmcf->any_pool) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "\"zstd_thread_nice\" lowers threads of pools that "
+                           "\"aio threads\" with variables could name too: "
+                           "such reads of files would be slow");
+    }
+
+#endif
+
+    return NGX_OK;
+}
 
 
 static char *

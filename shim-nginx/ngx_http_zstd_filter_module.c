@@ -82,7 +82,6 @@ static ngx_int_t ngx_http_zstd_filter_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_zstd_first_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_zstd_last_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_zstd_top_init(ngx_conf_t *cf);
-static ngx_int_t ngx_http_zstd_init_module(ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_zstd_init_process(ngx_cycle_t *cycle);
 static void ngx_http_zstd_exit_process(ngx_cycle_t *cycle);
 static void ngx_http_zstd_stop_process(ngx_cycle_t *cycle);
@@ -109,7 +108,7 @@ ngx_module_t  ngx_http_zstd_filter_module = {
     ngx_http_zstd_commands,                /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    ngx_http_zstd_init_module,             /* init module */
+    NULL,                                  /* init module */
     ngx_http_zstd_init_process,            /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
@@ -1471,6 +1470,10 @@ ngx_http_zstd_filter_init(ngx_conf_t *cf)
     ngx_http_next_body_filter = ngx_http_top_body_filter;
     ngx_http_top_body_filter = ngx_http_zstd_body_filter;
 
+    if (ngx_http_zstd_check_nice(cf, zmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_zstd_status_zone(cf, zmcf);
 }
 
@@ -1500,59 +1503,6 @@ ngx_http_zstd_top_init(ngx_conf_t *cf)
 {
     ngx_http_zstd_top_next = ngx_http_top_header_filter;
     ngx_http_top_header_filter = ngx_http_zstd_top_header_filter;
-
-    return NGX_OK;
-}
-
-
-/* all pools, and their users, are known */
-
-static ngx_int_t
-ngx_http_zstd_init_module(ngx_cycle_t *cycle)
-{
-#if (NGX_THREADS)
-
-    ngx_uint_t                   i, k;
-    ngx_thread_pool_t          **pools, **others, *standard;
-    ngx_http_zstd_main_conf_t   *zmcf;
-
-    static ngx_str_t  name = ngx_string("default");
-
-    zmcf = ngx_http_cycle_get_module_main_conf(cycle,
-                                               ngx_http_zstd_filter_module);
-
-    if (zmcf == NULL || zmcf->nice == 0) {
-        return NGX_OK;
-    }
-
-    pools = zmcf->pools.elts;
-    others = zmcf->others_pools.elts;
-    standard = ngx_thread_pool_get(cycle, &name);
-
-    for (i = 0; i < zmcf->pools.nelts; i++) {
-
-        if (pools[i] == standard) {
-            ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                          "\"zstd_thread_nice\" needs a thread pool for "
-                          "compression alone, and zstd uses pool \"default\" "
-                          "somewhere: declare one with \"thread_pool\" and "
-                          "name it in \"zstd_thread_pool\"");
-            return NGX_ERROR;
-        }
-
-        for (k = 0; k < zmcf->others_pools.nelts; k++) {
-
-            if (pools[i] == others[k]) {
-                ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                              "\"zstd_thread_nice\" cannot lower the threads "
-                              "of a pool that \"aio threads\" uses too: they "
-                              "could not be raised again to read files");
-                return NGX_ERROR;
-            }
-        }
-    }
-
-#endif
 
     return NGX_OK;
 }
