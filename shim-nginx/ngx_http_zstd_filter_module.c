@@ -1288,7 +1288,11 @@ ngx_http_zstd_get_buf(ngx_http_zstd_ctx_t *ctx)
 }
 
 
-/* what the next filter has sent is given back to the stream */
+/*
+ * What the next filter has sent is given back to the stream.  A buffer without
+ * bytes may wait there still, behind a limit of the rate, so it is not used
+ * again.
+ */
 
 static void
 ngx_http_zstd_recycle(ngx_http_zstd_ctx_t *ctx, ngx_chain_t *out)
@@ -1313,6 +1317,11 @@ ngx_http_zstd_recycle(ngx_http_zstd_ctx_t *ctx, ngx_chain_t *out)
 
         ctx->no_input = 0;
         ctx->no_job = 0;
+
+        if (len == 0) {
+            ngx_free_chain(ctx->request->pool, cl);
+            continue;
+        }
 
         cl->next = ctx->free;
         ctx->free = cl;

@@ -240,6 +240,37 @@ def test_b08_flushes_without_input(serve, mode, protocol, tmp_path):
         check_response(response, b"firstsecond")
 
 
+def test_b08_flush_that_waits_keeps_its_buffer(serve, mode):
+    """The second flush has nothing to send, and waits behind limit_rate
+    while the next content comes."""
+    perl = build.nginx_module("ngx_http_perl_module")
+    if not perl:
+        pytest.skip("no perl module for this NGINX")
+    nginx = serve(
+        """
+        limit_rate 1k;
+        location / {
+            perl 'sub {
+                my $r = shift;
+                $r->send_http_header("text/plain");
+                $r->print("a" x 99, "\\n", 100 .. 200);
+                $r->flush;
+                $r->flush;
+                $r->print("and the rest");
+                $r->flush;
+                return OK;
+            }';
+        }
+        """,
+        mode,
+        load=["load_module %s;" % perl],
+    )
+    numbers = "".join(map(str, range(100, 201)))
+    content = ("a" * 99 + "\n" + numbers + "and the rest").encode()
+    for protocol in ("h1", "h2"):
+        round_trip(nginx, "/", content, protocol=protocol)
+
+
 def test_b79_one_frame_whatever_the_flushes(serve, mode, upstream):
     """Clients stop after the first frame."""
     nginx = serve(
