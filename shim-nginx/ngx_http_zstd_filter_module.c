@@ -251,7 +251,8 @@ static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
  * With TLS nginx asks for all content in memory, since it cannot send a file.
  * What is compressed is not sent as a file, so jobs may read it; but another
  * filter may ask for memory too.  So what nginx has asked for is taken back
- * before any other filter runs, and asked for again if it is not compressed.
+ * before any other filter runs, and asked for again if it is not compressed:
+ * by the last filter, or here, if another one has begun the response anew.
  */
 
 static ngx_int_t
@@ -265,15 +266,20 @@ ngx_http_zstd_top_header_filter(ngx_http_request_t *r)
     c = r->connection;
     conf = ngx_http_get_module_loc_conf(r, ngx_http_zstd_filter_module);
 
-    if (r == r->main && conf->enable && ngx_http_zstd_cache && c->ssl
+    if (r == r->main && c->ssl
 #if (nginx_version >= 1021004)
         && !c->ssl->sendfile
 #endif
         )
     {
-        r->main_filter_need_in_memory = 0;
+        if (conf->enable && ngx_http_zstd_cache) {
+            r->main_filter_need_in_memory = 0;
 
-        ngx_http_set_ctx(r, c->ssl, ngx_http_zstd_top_module);
+            ngx_http_set_ctx(r, c->ssl, ngx_http_zstd_top_module);
+
+        } else {
+            r->main_filter_need_in_memory = 1;
+        }
     }
 
 #endif

@@ -112,6 +112,23 @@ def test_tls(serve, mode, upstream):
         round_trip(nginx, path, data.text(400000), protocol=protocol)
 
 
+def test_tls__error_page_that_is_not_compressed(serve, mode):
+    """A filter behind ours begins the response anew, elsewhere: what NGINX
+    asks for with TLS holds there."""
+    # of a longer one NGINX 1.22 sends the first 64 KiB to HTTP/2 clients
+    page = data.text(60000)
+    nginx = serve(
+        "error_page 412 /page; location = /page { zstd off; }",
+        mode,
+        files={"f": TEXT, "page": page},
+        tls=True,
+    )
+    fields = {"If-Match": '"other"'}
+    for protocol in ("h1s", "h2s"):
+        response = fetch(nginx, "/f", protocol=protocol, fields=fields)
+        check_plain(response, page, status=412)
+
+
 @pytest.mark.parametrize("how", ["file", "proxied", "unbuffered"])
 def test_abort_at_random_moments(serve, mode, upstream, how):
     """Before the head, in the middle, at the end; then the next one is
