@@ -73,6 +73,7 @@ static void ngx_http_zstd_recycle(ngx_http_zstd_ctx_t *ctx, ngx_chain_t *out);
 static ngx_uint_t ngx_http_zstd_has_first(ngx_http_zstd_ctx_t *ctx);
 static ngx_uint_t ngx_http_zstd_is_busy(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_failed(ngx_http_zstd_ctx_t *ctx);
+static void ngx_http_zstd_give_up(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_free_stream(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_terminate(void *data);
 static void ngx_http_zstd_cleanup(void *data);
@@ -697,7 +698,7 @@ ngx_http_zstd_drive(ngx_http_zstd_ctx_t *ctx)
         ngx_http_zstd_recycle(ctx, out);
 
         if (rc == NGX_ERROR) {
-            ctx->failed = 1;
+            ngx_http_zstd_give_up(ctx);
             return NGX_ERROR;
         }
 
@@ -1341,8 +1342,6 @@ ngx_http_zstd_failed(ngx_http_zstd_ctx_t *ctx)
     int         rc;
     ngx_uint_t  level;
 
-    ctx->failed = 1;
-
     rc = ctx->error ? ctx->error : segzstd_stream_error(ctx->stream);
 
     if (!ctx->broken && rc != 0 && rc != SEGZSTD_ERR_CANCELED) {
@@ -1357,7 +1356,23 @@ ngx_http_zstd_failed(ngx_http_zstd_ctx_t *ctx)
 
     ngx_http_zstd_slot->failed++;
 
+    ngx_http_zstd_give_up(ctx);
+}
+
+
+/* nothing more is made, though nginx may go on with what it stores */
+
+static void
+ngx_http_zstd_give_up(ngx_http_zstd_ctx_t *ctx)
+{
+    ctx->failed = 1;
+    ctx->request->connection->buffered &= ~NGX_HTTP_GZIP_BUFFERED;
+
     ngx_http_zstd_leave_queue(ctx);
+
+    if (ctx->tasks) {
+        segzstd_stream_cancel(ctx->stream);
+    }
 }
 
 

@@ -487,8 +487,9 @@ ngx_http_zstd_shorter(ngx_http_zstd_ctx_t *ctx)
 static void
 ngx_http_zstd_resume(ngx_http_zstd_ctx_t *ctx)
 {
-    ngx_connection_t    *c;
-    ngx_http_request_t  *r, *active;
+    ngx_connection_t     *c;
+    ngx_http_request_t   *r, *active;
+    ngx_http_upstream_t  *u;
 
     r = ctx->request;
     c = r->connection;
@@ -511,13 +512,16 @@ ngx_http_zstd_resume(ngx_http_zstd_ctx_t *ctx)
     }
 
     active = c->data;
+    u = active->upstream;
 
-    if (ngx_http_zstd_drive(ctx) == NGX_ERROR) {
+    if (ngx_http_zstd_drive(ctx) == NGX_ERROR
+        && !(u && (u->cacheable || u->store)))
+    {
         ngx_http_zstd_end_request(active);
         return;
     }
 
-    /* whoever makes the content, or ends the request */
+    /* whoever makes the content, stores it perhaps, or ends the request */
 
     active->write_event_handler(active);
 

@@ -3,6 +3,7 @@ being compressed."""
 
 import os
 import random
+import re
 import threading
 import time
 
@@ -387,6 +388,52 @@ def test_cache_lock_with_many_clients(serve, mode, upstream):
         client.head()
         check_response(client.read(), TEXT, command=False)
         client.close()
+    assert upstream.requests.qsize() == 1
+
+
+@pytest.mark.parametrize("where", ["cache", "store"])
+def test_client_leaves_while_the_cache_is_filled(
+    serve, mode, upstream, where
+):
+    """NGINX goes on reading what it stores; that a job was out when the
+    client left changes nothing."""
+    content = data.text(4 * MIB)
+    rest = threading.Event()
+    upstream.reply(
+        "/c", chunked(content[: 3 * MIB], Wait(rest), content[3 * MIB :])
+    )
+    how = {
+        "cache": "proxy_cache c; proxy_cache_valid 200 1h;",
+        "store": "proxy_store {prefix}/stored;",
+    }
+    nginx = serve(
+        "location / { %s %s }" % (PROXY % upstream.address, how[where]),
+        mode,
+        http="zstd_comp_level 12; proxy_max_temp_file_size 0;"
+        "proxy_cache_path {prefix}/cache keys_zone=c:1m;",
+    )
+    with http1.Connection(nginx.port) as client:
+        client.request("/c")
+        client.head()
+        client.piece()
+        client.abort()
+    gone = re.compile(r"prematurely closed|(recv|send|writev)\(\) failed")
+    wait_for(lambda: gone.search(nginx.log()), "NGINX to see it")
+    rest.set()
+
+    def is_stored():
+        for folder, _, names in os.walk(nginx.prefix):
+            for name in names:
+                path = os.path.join(folder, name)
+                if "temp" not in path and os.path.getsize(path) >= len(
+                    content
+                ):
+                    return True
+        return False
+
+    wait_for(is_stored, "the whole content in the " + where)
+    if where == "cache":
+        round_trip(nginx, "/c", content, command=False)
     assert upstream.requests.qsize() == 1
 
 
