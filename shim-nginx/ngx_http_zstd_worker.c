@@ -141,6 +141,11 @@ ngx_http_zstd_init_cache(ngx_cycle_t *cycle, ngx_uint_t cpus)
         return NGX_ERROR;
     }
 
+    /* the time that ages are counted from */
+
+    (void) segzstd_cache_trim(ngx_http_zstd_cache,
+                              (uint64_t) ngx_current_msec * 1000000);
+
     return NGX_OK;
 }
 
@@ -202,7 +207,6 @@ ngx_http_zstd_exit_worker(ngx_http_zstd_main_conf_t *zmcf)
 
     segzstd_cache_free(ngx_http_zstd_cache);
     ngx_http_zstd_cache = NULL;
-
 }
 
 
