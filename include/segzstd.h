@@ -215,11 +215,12 @@ typedef struct segzstd_cache_options {
 
     /* Upper bound, in bytes, of all memory of the cache and its streams. When
      * it is reached idle memory is released first, then calls are refused with
-     * SEGZSTD_ERR_NOMEM. Copied input is refused when seven eighths are in use,
-     * so that there is room for the output that makes room; but where an
-     * encoder needs more than that eighth, all streams can wait for one, until
-     * the host calls segzstd_stream_store() or gives one up. While jobs are
-     * refused memory, fewer are given out than there are workers. 0: no bound.
+     * SEGZSTD_ERR_NOMEM. Of copied input so much is taken that an eighth is left
+     * for output and enough for one encoder, so that some stream can always go
+     * on; for that the budget has to be at least 16/13 of
+     * segzstd_encoder_bytes(). With less, all streams may wait until the host
+     * calls segzstd_stream_store() or gives one up. While jobs are refused
+     * memory, fewer are given out than there are workers. 0: no bound.
      * Without an allocator of the host, blocks of 256 KiB and more are mapped,
      * so that what is released goes back to the system. */
     uint64_t byte_budget;
@@ -447,6 +448,15 @@ typedef struct segzstd_stream_options {
 /* The levels that the libzstd in use has. */
 SEGZSTD_API int segzstd_min_level(void);
 SEGZSTD_API int segzstd_max_level(void);
+
+/*
+ * What an encoder takes of the byte budget, in bytes, at most: options of a
+ * stream (window_log 0 is its default) and size of the content, which may be
+ * SEGZSTD_SIZE_UNKNOWN. As measured with libzstd 1.4.8 to 1.5.7. 0 if the level
+ * or the window is out of range.
+ */
+SEGZSTD_API uint64_t segzstd_encoder_bytes(int level, unsigned window_log,
+                                           uint64_t size);
 
 /*
  * Checks options without making anything. Returns 0, or SEGZSTD_ERR_INVALID

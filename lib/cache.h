@@ -46,6 +46,15 @@ struct segzstd__claim {
     uint64_t generation;
 };
 
+/* Levels that differ by what their encoders need; the fast ones do not. */
+#define LEVEL_SLOTS 23
+
+/* Of the open streams of a level. */
+struct segzstd__need {
+    unsigned streams;
+    uint64_t bytes; /* of the largest encoder since there were none */
+};
+
 struct segzstd_cache {
     struct segzstd__mem mem; /* thread-safe in itself */
 
@@ -72,6 +81,9 @@ struct segzstd_cache {
     unsigned workers_now; /* that there is memory for, as far as is known */
     unsigned jobs_good;   /* since one of them was added or taken away */
     uint64_t streams_open;
+    uint64_t
+        encoder_need; /* bytes of the largest encoder that one of them needs */
+    struct segzstd__need needs[LEVEL_SLOTS];
     uint64_t hits, misses, steals;
     uint64_t jobs, bytes_in, bytes_out, stored_bytes, splits;
 };
@@ -86,14 +98,15 @@ void segzstd__cache_put_block(struct segzstd_cache *cache, void *block,
                               size_t bytes);
 
 /*
- * True if `bytes` more of input leave enough of the budget for the output that
- * will have to be made of it; gives idle memory back before it says no. Without
- * such a rule input could fill the budget, and no stream could go on.
+ * True if `bytes` more of input leave enough of the budget for the encoders and
+ * for the output that will have to be made of it; gives idle memory back before
+ * it says no. Without such a rule input could fill the budget, and no stream
+ * could go on.
  */
 bool segzstd__cache_has_room(struct segzstd_cache *cache, size_t bytes);
 
 /* The same for the least input with which a stream can go on at all, which may
- * take half of what is kept for output. */
+ * take half of what is kept for output, and encoders that are held. */
 bool segzstd__cache_has_least_room(struct segzstd_cache *cache, size_t bytes);
 
 /* Frees one thing: an idle block, else an idle encoder, else a held one. False
@@ -161,6 +174,10 @@ struct segzstd__tally {
 
 void segzstd__cache_count(struct segzstd_cache *cache,
                           const struct segzstd__tally *tally);
-void segzstd__cache_count_stream(struct segzstd_cache *cache, int change);
+
+/* A stream of that level is opened or closed, whose encoders need so much. */
+void segzstd__cache_open_stream(struct segzstd_cache *cache, int level,
+                                uint64_t encoder_bytes);
+void segzstd__cache_close_stream(struct segzstd_cache *cache, int level);
 
 #endif /* SEGZSTD_CACHE_H */

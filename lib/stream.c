@@ -76,6 +76,35 @@ static void init_shared(struct segzstd_stream *s)
     atomic_init(&s->shared.canceled, false);
 }
 
+/* Of the largest encoder that the stream can need: that of a run over all that
+ * an extent has. */
+static uint64_t encoder_bytes(const struct segzstd_stream *s)
+{
+    const segzstd_stream_options *o = &s->options;
+    size_t run =
+        max_size(max_size(o->read_bytes, s->extent_max), o->segment_bytes) +
+        s->overlap;
+    unsigned log = segzstd__plan_window_log(o->level, o->window_log, o->size,
+                                            o->size_is_certain != 0);
+    unsigned run_log = ceil_log2(run);
+
+    return segzstd__plan_encoder_bytes(o->level, log < run_log ? log : run_log,
+                                       s->cache->stable_input);
+}
+
+uint64_t segzstd_encoder_bytes(int level, unsigned window_log, uint64_t size)
+{
+    segzstd_stream_options given = SEGZSTD_STREAM_OPTIONS_INIT, o;
+
+    given.level = level;
+    given.window_log = window_log;
+    if (segzstd__options_read_stream(&o, &given, NULL) != 0)
+        return 0;
+    window_log = segzstd__plan_window_log(o.level, o.window_log, size, true);
+    return segzstd__plan_encoder_bytes(o.level, window_log,
+                                       segzstd__encoder_has_stable_input());
+}
+
 int segzstd_stream_new(segzstd_stream **out, segzstd_cache *cache,
                        const segzstd_stream_options *given)
 {
@@ -97,7 +126,8 @@ int segzstd_stream_new(segzstd_stream **out, segzstd_cache *cache,
     segzstd__xxh64_init(&s->hash);
     init_limits(s);
     init_shared(s);
-    segzstd__cache_count_stream(cache, 1);
+    segzstd__cache_open_stream(cache, options.level,
+                               cache->mem.budget != 0 ? encoder_bytes(s) : 0);
     *out = s;
     return 0;
 }
@@ -105,6 +135,7 @@ int segzstd_stream_new(segzstd_stream **out, segzstd_cache *cache,
 static void destroy(struct segzstd_stream *s)
 {
     struct segzstd_cache *cache = s->cache;
+    int level = s->options.level;
 
     assert(s->jobs_out == 0);
     while (!list_is_empty(&s->segments))
@@ -113,7 +144,7 @@ static void destroy(struct segzstd_stream *s)
     segzstd__job_drop(cache, &s->ready);
     segzstd_dict_free(s->options.dict);
     segzstd__cache_free(cache, s, sizeof(*s));
-    segzstd__cache_count_stream(cache, -1);
+    segzstd__cache_close_stream(cache, level);
 }
 
 void segzstd_stream_free(segzstd_stream *s)

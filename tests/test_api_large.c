@@ -169,11 +169,39 @@ static void test_push__fixed_segments__memory_stays_small(void **state)
 
 /* ---- more streams than memory ---- */
 
-enum { STREAMS_MAX = 20, STREAM_BYTES = 20 << 20 };
+enum { STREAMS_MAX = 20 };
 
-/* One turn of a stream: a job if there is one, and all output. True if it came
- * further. */
-static bool take_turn(segzstd_stream *stream)
+/* How the content comes into the streams of a crowd. */
+enum intake { BY_READER, COPIED };
+
+struct crowd {
+    struct host host;
+    enum intake intake;
+    size_t bytes; /* of each stream */
+    segzstd_stream *streams[STREAMS_MAX];
+    size_t pushed[STREAMS_MAX];
+    unsigned count;
+};
+
+static void fill(struct crowd *crowd, unsigned i)
+{
+    while (crowd->pushed[i] < crowd->bytes) {
+        size_t at = crowd->pushed[i] % PATTERN_BYTES, taken;
+        size_t len = PATTERN_BYTES - at;
+        bool last = crowd->pushed[i] + len == crowd->bytes;
+        int error = segzstd_stream_push(
+            crowd->streams[i], crowd->host.pattern + at, len,
+            last ? SEGZSTD_END : SEGZSTD_CONTINUE, &taken);
+
+        assert_true(error == 0 || error == SEGZSTD_ERR_NOMEM);
+        crowd->pushed[i] += taken;
+        if (taken < len)
+            break;
+    }
+}
+
+/* A job if there is one, and all output. True if the stream came further. */
+static bool advance(segzstd_stream *stream)
 {
     segzstd_job *job;
     bool moved = false;
@@ -190,51 +218,80 @@ static bool take_turn(segzstd_stream *stream)
     return moved;
 }
 
-/* What a job has read is worth nothing if there is no memory to compress it;
- * where all streams kept it, none of them could ever go on. */
-static void take_turns(unsigned count, uint64_t budget, int level)
+static void open_crowd(struct crowd *crowd, int level)
+{
+    segzstd_stream_options so = SEGZSTD_STREAM_OPTIONS_INIT;
+
+    so.level = level;
+    so.output_bytes = 256 << 10;
+    if (crowd->intake == COPIED)
+        so.input_bytes = crowd->bytes;
+    for (unsigned i = 0; i < crowd->count; i++) {
+        crowd->pushed[i] = 0;
+        crowd->streams[i] = expect_stream(crowd->host.cache, &so);
+        if (crowd->intake == BY_READER)
+            assert_int_equal(segzstd_stream_push_reader(
+                                 crowd->streams[i], read_pattern, crowd->bytes,
+                                 SEGZSTD_END, NULL, &crowd->host),
+                             0);
+    }
+}
+
+/*
+ * All streams, in turns, until each has come to its end. What is read or copied
+ * is worth nothing if there is no memory to compress it: where all streams kept
+ * it, none of them could ever go on.
+ */
+static void take_turns(enum intake intake, unsigned count, size_t mib,
+                       uint64_t budget, int level)
 {
     segzstd_cache_options co = SEGZSTD_CACHE_OPTIONS_INIT;
-    segzstd_stream_options so = SEGZSTD_STREAM_OPTIONS_INIT;
     unsigned char *pattern = data_new(PATTERN_BYTES, DATA_RANDOM, 1);
-    struct host host = {.pattern = pattern};
-    segzstd_stream *streams[STREAMS_MAX];
+    struct crowd crowd = {.host = {.pattern = pattern},
+                          .intake = intake,
+                          .bytes = mib * EXPECT_MIB,
+                          .count = count};
     unsigned open = count, idle_turns = 0;
 
     co.workers = WORKERS;
     co.byte_budget = budget;
-    so.level = level;
-    so.output_bytes = 256 << 10;
-    assert_int_equal(segzstd_cache_new(&host.cache, &co), 0);
-    for (unsigned i = 0; i < count; i++) {
-        streams[i] = expect_stream(host.cache, &so);
-        assert_int_equal(segzstd_stream_push_reader(streams[i], read_pattern,
-                                                    STREAM_BYTES, SEGZSTD_END,
-                                                    NULL, &host),
-                         0);
-    }
+    assert_int_equal(segzstd_cache_new(&crowd.host.cache, &co), 0);
+    open_crowd(&crowd, level);
     for (unsigned i = 0; open != 0; i = (i + 1) % count) {
-        if (streams[i] == NULL)
+        if (crowd.streams[i] == NULL)
             continue;
-        idle_turns = take_turn(streams[i]) ? 0 : idle_turns + 1;
+        for (unsigned k = 0; intake == COPIED && k < count; k++)
+            if (crowd.streams[k] != NULL)
+                fill(&crowd, k);
+        idle_turns = advance(crowd.streams[i]) ? 0 : idle_turns + 1;
         assert_true(idle_turns <= 4 * open);
-        if (!segzstd_stream_is_done(streams[i]))
+        if (!segzstd_stream_is_done(crowd.streams[i]))
             continue;
-        segzstd_stream_free(streams[i]);
-        streams[i] = NULL;
+        segzstd_stream_free(crowd.streams[i]);
+        crowd.streams[i] = NULL;
         open--;
     }
-    segzstd_cache_free(host.cache);
+    segzstd_cache_free(crowd.host.cache);
     free(pattern);
 }
 
 static void test_budget__many_readers__all_come_to_their_end(void **state)
 {
     (void)state;
-    take_turns(1, 16 * EXPECT_MIB, 3);
-    take_turns(10, 64 * EXPECT_MIB, 3);
-    take_turns(20, 128 * EXPECT_MIB, 3);
-    take_turns(3, 16 * EXPECT_MIB, 9); /* less than two encoders */
+    take_turns(BY_READER, 1, 20, 16 * EXPECT_MIB, 3);
+    take_turns(BY_READER, 10, 20, 64 * EXPECT_MIB, 3);
+    take_turns(BY_READER, 20, 20, 128 * EXPECT_MIB, 3);
+    /* less than two encoders */
+    take_turns(BY_READER, 3, 20, 16 * EXPECT_MIB, 9);
+}
+
+static void test_budget__much_copied__all_come_to_their_end(void **state)
+{
+    (void)state;
+    take_turns(COPIED, 20, 10, 64 * EXPECT_MIB, 3);
+    take_turns(COPIED, 10, 10, 48 * EXPECT_MIB, 9);
+    take_turns(COPIED, 10, 6, 80 * EXPECT_MIB, 12);
+    take_turns(COPIED, 4, 12, 112 * EXPECT_MIB, 19);
 }
 
 int main(void)
@@ -246,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_reader__zeros__memory_stays_small),
         cmocka_unit_test(test_push__fixed_segments__memory_stays_small),
         cmocka_unit_test(test_budget__many_readers__all_come_to_their_end),
+        cmocka_unit_test(test_budget__much_copied__all_come_to_their_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -546,9 +546,27 @@ static void test_version__of_both_libraries__is_told(void **state)
     assert_string_equal(segzstd_zstd_version(), ZSTD_versionString());
 }
 
+/* More for more, and nothing for what there is not. */
+static void test_encoder_bytes__public__follows_level_and_size(void **state)
+{
+    (void)state;
+    assert_int_equal(segzstd_encoder_bytes(0, 0, SEGZSTD_SIZE_UNKNOWN),
+                     segzstd_encoder_bytes(3, 23, SEGZSTD_SIZE_UNKNOWN));
+    assert_true(segzstd_encoder_bytes(19, 0, SEGZSTD_SIZE_UNKNOWN) >
+                10 * segzstd_encoder_bytes(3, 0, SEGZSTD_SIZE_UNKNOWN));
+    assert_true(segzstd_encoder_bytes(19, 0, 1 << 16) * 10 <
+                segzstd_encoder_bytes(19, 0, SEGZSTD_SIZE_UNKNOWN));
+    assert_true(segzstd_encoder_bytes(22, 20, SEGZSTD_SIZE_UNKNOWN) <
+                segzstd_encoder_bytes(22, 27, SEGZSTD_SIZE_UNKNOWN));
+    assert_true(segzstd_encoder_bytes(segzstd_min_level(), 0, 0) > 0);
+    assert_int_equal(segzstd_encoder_bytes(segzstd_max_level() + 1, 0, 0), 0);
+    assert_int_equal(segzstd_encoder_bytes(3, 9, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_encoder_bytes__public__follows_level_and_size),
         cmocka_unit_test(test_stream_options__of_any_older_size__have_defaults),
         cmocka_unit_test(
             test_stream_options__of_a_newer_size__must_be_0_beyond),

@@ -1015,6 +1015,72 @@ static void test_has_room__for_input__leaves_an_eighth(void **state)
     put_block(f, used, 131072);
 }
 
+/* And what one encoder needs of the largest that an open stream has, if that is
+ * not all. An idle encoder is not given up for more. */
+static void test_has_room__streams_open__leaves_an_encoder(void **state)
+{
+    struct fixture *f = *state;
+    size_t base = (size_t)f->cache->mem.used;
+
+    f->cache->mem.budget = 800000;
+    segzstd__cache_open_stream(f->cache, 9, 100000);
+    segzstd__cache_open_stream(f->cache, 19, 400000);
+    segzstd__cache_open_stream(f->cache, 19, 300000);
+    assert_true(segzstd__cache_has_room(f->cache, 300000 - base));
+    assert_false(segzstd__cache_has_room(f->cache, 300001 - base));
+    assert_true(segzstd__cache_has_least_room(f->cache, 350000 - base));
+    assert_false(segzstd__cache_has_least_room(f->cache, 350001 - base));
+    segzstd__cache_close_stream(f->cache, 19);
+    assert_false(segzstd__cache_has_room(f->cache, 300001 - base));
+    segzstd__cache_close_stream(f->cache, 19);
+    assert_true(segzstd__cache_has_room(f->cache, 600000 - base));
+    assert_false(segzstd__cache_has_room(f->cache, 600001 - base));
+    segzstd__cache_close_stream(f->cache, 9);
+    assert_true(segzstd__cache_has_room(f->cache, 700000 - base));
+
+    /* more than there can be: half is kept */
+    segzstd__cache_open_stream(f->cache, 22, 700000);
+    assert_true(segzstd__cache_has_room(f->cache, 300000 - base));
+    assert_false(segzstd__cache_has_room(f->cache, 300001 - base));
+    segzstd__cache_close_stream(f->cache, 22);
+}
+
+/* An idle encoder goes for input, a held one only for the least; and none goes
+ * for input that would leave nothing to make it of. */
+static void test_has_room__encoder_in_the_way__goes_if_that_helps(void **state)
+{
+    struct fixture *f = *state;
+    const struct segzstd__key key = {3, 17, 17};
+    struct segzstd__claim claim = {NULL, 0};
+    struct segzstd__slot *slot;
+    size_t rest, bytes;
+    bool resumed;
+
+    for (unsigned held = 0; held < 2; held++) {
+        slot = segzstd__cache_acquire(f->cache, &key, &claim, &resumed);
+        assert_non_null(slot);
+        claim = segzstd__cache_hold(f->cache, slot);
+        if (!held)
+            segzstd__cache_abandon(f->cache, &claim);
+        bytes = (size_t)f->cache->mem.table_used;
+        rest = (size_t)f->cache->mem.used - bytes;
+        f->cache->mem.budget = 16 * (bytes + rest);
+        segzstd__cache_open_stream(f->cache, 3, 2 * bytes);
+        assert_false(segzstd__cache_has_room(f->cache, 14 * (bytes + rest)));
+        expect_encoders(f, 0, held, 1 - held);
+        segzstd__cache_close_stream(f->cache, 3);
+        assert_int_equal(
+            segzstd__cache_has_room(f->cache, 14 * (bytes + rest) - rest),
+            !held);
+        expect_encoders(f, 0, held, 0);
+        assert_true(segzstd__cache_has_least_room(f->cache,
+                                                  15 * (bytes + rest) - rest));
+        expect_encoders(f, 0, 0, 0);
+        f->cache->mem.budget = 0;
+    }
+    segzstd__cache_abandon(f->cache, &claim);
+}
+
 static void test_alloc__host_refuses_once__idle_memory_is_given_up(void **state)
 {
     struct fixture *f = *state;
@@ -1096,9 +1162,9 @@ static void test_counters__added__are_in_the_statistics(void **state)
 
     segzstd__cache_count(f->cache, &tally);
     segzstd__cache_count(f->cache, &tally);
-    segzstd__cache_count_stream(f->cache, 1);
-    segzstd__cache_count_stream(f->cache, 1);
-    segzstd__cache_count_stream(f->cache, -1);
+    segzstd__cache_open_stream(f->cache, 3, 0);
+    segzstd__cache_open_stream(f->cache, 3, 0);
+    segzstd__cache_close_stream(f->cache, 3);
     stats = expect_cache_stats(f->cache);
     assert_int_equal(stats.struct_size, sizeof(stats));
     assert_int_equal(stats.jobs, 2);
@@ -1107,7 +1173,7 @@ static void test_counters__added__are_in_the_statistics(void **state)
     assert_int_equal(stats.stored_bytes, 8000);
     assert_int_equal(stats.splits, 100000);
     assert_int_equal(stats.streams_open, 1);
-    segzstd__cache_count_stream(f->cache, -1);
+    segzstd__cache_close_stream(f->cache, 3);
     assert_int_equal(expect_cache_stats(f->cache).streams_open, 0);
 }
 
@@ -1235,13 +1301,13 @@ static void use_counters(struct user *u)
 {
     const struct segzstd__tally tally = {1, 1, 1, 1, 1};
 
-    segzstd__cache_count_stream(u->cache, 1);
+    segzstd__cache_open_stream(u->cache, 9, 1000);
     if (segzstd__cache_job_out(u->cache, 2)) {
         segzstd__cache_idle_workers(u->cache);
         segzstd__cache_job_back(u->cache, true);
     }
     segzstd__cache_count(u->cache, &tally);
-    segzstd__cache_count_stream(u->cache, -1);
+    segzstd__cache_close_stream(u->cache, 9);
 }
 
 static void *use_cache(void *arg)
@@ -1373,6 +1439,8 @@ int main(void)
         WITH_CACHE(test_put_block__larger_than_any_class__is_freed),
         WITH_CACHE(test_get_block__budget_used_up__reclaims_then_null),
         WITH_CACHE(test_has_room__for_input__leaves_an_eighth),
+        WITH_CACHE(test_has_room__streams_open__leaves_an_encoder),
+        WITH_CACHE(test_has_room__encoder_in_the_way__goes_if_that_helps),
         WITH_CACHE(test_alloc__host_refuses_once__idle_memory_is_given_up),
         WITH_CACHE(test_job_out__so_many_for_each_worker__then_no_more),
         WITH_CACHE(test_job_out__no_memory_for_so_many__are_fewer),

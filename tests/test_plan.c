@@ -1,5 +1,7 @@
 #include "plan.h"
 
+#include "encoder.h"
+
 #include <stdlib.h>
 #include <zstd.h>
 
@@ -275,10 +277,73 @@ static void test_extent_bytes__unknown_or_used_up__grow_with_the_run(
                 16 * KIB);
 }
 
+/* ---- memory ---- */
+
+/* What an encoder takes for a run of 2^log bytes. */
+static uint64_t bytes_taken(int level, unsigned log, bool stable_input)
+{
+    static uint8_t content[100], out[1 << 10];
+    struct segzstd__run run = {.level = level,
+                               .window_log = log,
+                               .base = content,
+                               .len_max = (size_t)1 << log,
+                               .prefix = content,
+                               .stable_input = stable_input,
+                               .at_frame_start = true};
+    struct segzstd__encoder *encoder;
+    struct segzstd__mem mem;
+    uint64_t bytes;
+    size_t written;
+    bool done;
+
+    segzstd__mem_init(&mem, NULL, 0, true);
+    encoder = segzstd__encoder_new(&mem);
+    assert_non_null(encoder);
+    assert_int_equal(segzstd__encoder_begin(encoder, &run), 0);
+    assert_int_equal(segzstd__encoder_flush(encoder, sizeof(content), out,
+                                            sizeof(out), &written, &done),
+                     0);
+    bytes = mem.table_used;
+    segzstd__encoder_free(encoder);
+    return bytes;
+}
+
+static void expect_encoder_bytes(bool stable_input)
+{
+    for (int i = 0; i < LEVELS; i++) {
+        for (unsigned log = 10; log <= 25; log++) {
+            uint64_t most = segzstd__plan_encoder_bytes(
+                levels[i] != 0 ? levels[i] : 3, log, stable_input);
+
+            assert_in_range(bytes_taken(levels[i], log, stable_input), 1, most);
+        }
+    }
+}
+
+/* Budgets are planned with it: it is never too low, and not much too high where
+ * that counts. */
+static void test_encoder_bytes__all_levels__is_what_libzstd_takes(void **state)
+{
+    (void)state;
+    if (!segzstd__encoder_has_custom_alloc()) {
+        print_message("not seen: this libzstd allocates by itself\n");
+        skip();
+    }
+    if (segzstd__encoder_has_stable_input()) {
+        expect_encoder_bytes(true);
+        assert_in_range(segzstd__plan_encoder_bytes(19, 23, true), 1,
+                        bytes_taken(19, 23, true) + MIB);
+        assert_in_range(segzstd__plan_encoder_bytes(22, 23, true), 1,
+                        bytes_taken(22, 23, true) + MIB);
+    }
+    expect_encoder_bytes(false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_level_window_log__all_levels__are_libzstds),
+        cmocka_unit_test(test_encoder_bytes__all_levels__is_what_libzstd_takes),
         cmocka_unit_test(test_level_window_log__level_to_come__is_the_last),
         cmocka_unit_test(
             test_window_log__size_unknown__is_the_levels_up_to_the_cap),
