@@ -480,31 +480,18 @@ ngx_http_zstd_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 }
 
 
-/*
- * Of one response: its encoder and 4 MiB of input and output.  Encoders as the
- * library's benchmark has measured them on content of 16 MB; tables that are
- * made for a small window are smaller.
- */
+/* of one response: its encoder and 4 MiB of input and output */
 
 uint64_t
 ngx_http_zstd_least_memory(ngx_http_zstd_loc_conf_t *conf, off_t length)
 {
-    uint64_t  mb, encoder, window;
+    uint64_t  size;
 
-    mb = 1024 * 1024;
+    size = (length < 0) ? SEGZSTD_SIZE_UNKNOWN : (uint64_t) length;
 
-    encoder = (conf->level <= 7) ? 4 * mb
-              : (conf->level <= 9) ? 13 * mb
-              : (conf->level <= 12) ? 49 * mb
-              : (conf->level <= 15) ? 65 * mb : 83 * mb;
-
-    window = (uint64_t) 1 << conf->window_log;
-
-    if (length >= 0 && (uint64_t) length < window) {
-        window = (uint64_t) length;
-    }
-
-    return ngx_min(encoder, 2 * mb + 16 * window) + 4 * mb;
+    return segzstd_encoder_bytes((int) conf->level, (unsigned) conf->window_log,
+                                 size)
+           + 4 * 1024 * 1024;
 }
 
 

@@ -303,6 +303,32 @@ def test_overlap(serve):
     assert fetch(nginx, "/f").body == fetch(nginx, "/auto").body
 
 
+@pytest.mark.parametrize(
+    "level, memory, warns",
+    [
+        (1, "8m", False),
+        (12, "40m", True),
+        (12, "60m", False),
+        (19, "85m", True),
+        (19, "90m", False),
+        (22, "130m", True),
+        (22, "140m", False),
+    ],
+)
+def test_too_little_memory_is_warned_of(
+    make_server, level, memory, warns
+):
+    """For one response of the level, whatever its length."""
+    nginx = make_server()
+    nginx.configure(
+        http="zstd on; zstd_comp_level %d; zstd_memory %s;" % (level, memory)
+    )
+    right, says = nginx.test()
+    assert right, says
+    assert ("[warn]" in says) == warns, says
+    assert ('"zstd_comp_level" %d' % level in says) == warns, says
+
+
 def test_b68_unknown_pool_is_named(make_server):
     nginx = make_server()
     nginx.configure(http="zstd on; zstd_thread_pool nowhere;")
