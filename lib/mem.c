@@ -94,13 +94,16 @@ static void raise_peak(struct segzstd__mem *mem, uint64_t used)
  * exceeded, and nothing is taken. */
 static uint64_t reserve(struct segzstd__mem *mem, size_t size)
 {
-    uint64_t before =
-        atomic_fetch_add_explicit(&mem->used, size, memory_order_relaxed);
+    uint64_t used = atomic_load_explicit(&mem->used, memory_order_relaxed);
 
-    if (mem->budget == 0 || before + size <= mem->budget)
-        return before + size;
-    segzstd__mem_uncharge(mem, size);
-    return 0;
+    do {
+        if (mem->budget != 0 &&
+            (used > mem->budget || size > mem->budget - used))
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &mem->used, &used, used + size, memory_order_relaxed,
+        memory_order_relaxed));
+    return used + size;
 }
 
 bool segzstd__mem_charge(struct segzstd__mem *mem, size_t size)
@@ -130,7 +133,7 @@ void segzstd__mem_uncharge_tables(struct segzstd__mem *mem, size_t size)
     segzstd__mem_uncharge(mem, size);
 }
 
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
+#if defined(__linux__)
 
 /* NULL if the system refuses. */
 static void *map_pages(size_t bytes)
@@ -145,6 +148,24 @@ static void unmap_pages(void *ptr, size_t bytes)
 {
     munmap(ptr, bytes);
 }
+
+#else
+
+static void *map_pages(size_t bytes)
+{
+    (void)bytes;
+    return NULL;
+}
+
+static void unmap_pages(void *ptr, size_t bytes)
+{
+    (void)ptr;
+    (void)bytes;
+}
+
+#endif
+
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
 
 /*
  * Maps `bytes` at an address that huge pages can back. The mapping is made one
@@ -176,22 +197,10 @@ static void *map_huge(size_t bytes)
 
 #else
 
-static void *map_pages(size_t bytes)
-{
-    (void)bytes;
-    return NULL;
-}
-
 static void *map_huge(size_t bytes)
 {
     (void)bytes;
     return NULL;
-}
-
-static void unmap_pages(void *ptr, size_t bytes)
-{
-    (void)ptr;
-    (void)bytes;
 }
 
 #endif

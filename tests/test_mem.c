@@ -364,6 +364,7 @@ struct charger {
     uint64_t seed;
     pthread_t thread;
     bool over; /* the budget was seen exceeded */
+    _Atomic bool stop;
 };
 
 static void *charge_often(void *arg)
@@ -405,6 +406,41 @@ static void test_mem__many_threads__budget_holds_and_nothing_stays(void **state)
     assert_true(mem.used_peak > BUDGET / 4 && mem.used_peak <= BUDGET);
 }
 
+static void *charge_too_much(void *arg)
+{
+    struct charger *c = arg;
+
+    while (!atomic_load(&c->stop))
+        if (segzstd__mem_charge(c->mem, BUDGET + 1))
+            c->over = true;
+    return NULL;
+}
+
+/* What is refused is not counted for a moment, which could be when somebody else
+ * asks for what there is. */
+static void test_mem__others_ask_for_too_much__what_fits_is_given(void **state)
+{
+    struct segzstd__mem mem;
+    struct charger other = {.mem = &mem};
+    unsigned refused = 0;
+
+    (void)state;
+    segzstd__mem_init(&mem, NULL, BUDGET, false);
+    assert_int_equal(
+        pthread_create(&other.thread, NULL, charge_too_much, &other), 0);
+    for (size_t i = 0; i < 100 * ROUNDS; i++) {
+        if (segzstd__mem_charge(&mem, BUDGET))
+            segzstd__mem_uncharge(&mem, BUDGET);
+        else
+            refused++;
+    }
+    atomic_store(&other.stop, true);
+    pthread_join(other.thread, NULL);
+    assert_false(other.over);
+    assert_int_equal(refused, 0);
+    assert_int_equal(mem.used_peak, BUDGET);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_peak__host_refuses__is_not_raised),
         cmocka_unit_test(
             test_mem__many_threads__budget_holds_and_nothing_stays),
+        cmocka_unit_test(test_mem__others_ask_for_too_much__what_fits_is_given),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
