@@ -31,7 +31,12 @@ static bool is_held_back(const struct segzstd_stream *s,
 static bool is_due(const struct segzstd_stream *s,
                    const struct segzstd__segment *seg)
 {
-    return !seg->open || s->pos_flush > seg->fed;
+    if (s->pos_flush > seg->fed)
+        return true;
+    /* With fixed segmentation what follows decides whether it is the last, also
+     * if it is closed since it is borrowed or read. */
+    return !seg->open &&
+           !(segzstd__stream_is_fixed(s) && seg->end == s->pos_in);
 }
 
 /* With fixed segmentation, where the next cut is, there yet or not: a multiple

@@ -292,6 +292,25 @@ static void test_fixed__any_chunking__gives_the_same_bytes(void **state)
     segzstd_cache_free(cache);
 }
 
+/* The whole content as one push without its end, in one of three ways. */
+static void push_without_end(struct drive *d, struct drive_source *source,
+                             unsigned how)
+{
+    size_t len = (size_t)source->len;
+
+    d->push_bytes = len;
+    source->drive = d;
+    if (how == 0)
+        assert_int_equal(drive_push(d, source->content, len, SEGZSTD_CONTINUE),
+                         0);
+    else if (how == 1)
+        assert_int_equal(
+            drive_push_ref(d, source->content, len, SEGZSTD_CONTINUE), 0);
+    else
+        assert_int_equal(drive_push_source(d, source, len, SEGZSTD_CONTINUE),
+                         0);
+}
+
 /* The end comes alone, after all the content was compressed that may be. */
 static void test_fixed__end_comes_late__gives_the_same_bytes(void **state)
 {
@@ -306,19 +325,23 @@ static void test_fixed__end_comes_late__gives_the_same_bytes(void **state)
     for (size_t i = 0; i < 8; i++) {
         struct frame want =
             make_frame(cache, &options, content, lens[i], &plain_way);
-        segzstd_stream *stream = expect_stream(cache, &options);
-        struct frame got;
-        struct drive d;
 
-        drive_init(&d, stream, SEED);
-        assert_int_equal(drive_push(&d, content, lens[i], SEGZSTD_CONTINUE), 0);
-        assert_int_equal(drive_rest(&d), 0);
-        assert_int_equal(drive_end(&d), 0);
-        expect_frame(&d, content, lens[i]);
-        got = (struct frame){d.out, d.out_len};
-        expect_same_frame(&got, &want);
-        segzstd_stream_free(stream);
-        free(got.bytes);
+        for (unsigned how = 0; how < 3; how++) {
+            struct drive_source source = {content, lens[i], 0, 0, NULL};
+            segzstd_stream *stream = expect_stream(cache, &options);
+            struct frame got;
+            struct drive d;
+
+            drive_init(&d, stream, SEED);
+            push_without_end(&d, &source, how);
+            assert_int_equal(drive_rest(&d), 0);
+            assert_int_equal(drive_end(&d), 0);
+            expect_frame(&d, content, lens[i]);
+            got = (struct frame){d.out, d.out_len};
+            expect_same_frame(&got, &want);
+            segzstd_stream_free(stream);
+            free(got.bytes);
+        }
         free(want.bytes);
     }
     free(content);
