@@ -384,6 +384,14 @@ static void borrow(struct segzstd_stream *stream, struct loan *loan,
     append_closed(stream, segment, len);
 }
 
+/* As far as the input window goes; but where segments are fixed, when jobs came
+ * back must not decide where one begins. */
+static bool is_copied(const struct segzstd_stream *stream, size_t len)
+{
+    return len < REF_BYTES_MIN &&
+           (len <= window_room(stream) || segzstd__stream_is_fixed(stream));
+}
+
 int segzstd_stream_push_ref(segzstd_stream *stream, const void *src, size_t len,
                             segzstd_op op, segzstd_release release, void *arg)
 {
@@ -398,7 +406,7 @@ int segzstd_stream_push_ref(segzstd_stream *stream, const void *src, size_t len,
     error = get_loan(stream, &loan);
     if (error != 0)
         return error;
-    if (len < REF_BYTES_MIN && !alone) {
+    if (is_copied(stream, len) && !alone) {
         copy_bytes(stream, src, len);
         copied = (size_t)(stream->pos_in - before);
     }

@@ -371,6 +371,23 @@ static void test_push__more_than_the_window__takes_what_fits(void **state)
     assert_int_equal(segzstd_stream_want_input(f->stream), 0);
 }
 
+/* Copied, it would be a megabyte beyond the bound of the input. */
+static void test_push_ref__beyond_the_window__is_borrowed(void **state)
+{
+    struct fixture *f = *state;
+
+    f->options.input_bytes = 200000;
+    open_stream(f);
+    push(f, 50000, SEGZSTD_CONTINUE);
+    assert_int_equal(push_ref(f, 100000, SEGZSTD_CONTINUE), 0);
+    assert_int_equal(f->released, 1);
+    assert_int_equal(f->stream->waiting, 150000);
+    assert_int_equal(push_ref(f, 100000, SEGZSTD_CONTINUE), 0);
+    assert_int_equal(f->released, 1);
+    assert_int_equal(f->stream->waiting, 150000);
+    assert_true(tail_of(f)->extent->borrowed);
+}
+
 static void test_push__flush_and_end__mark_what_is_due(void **state)
 {
     struct fixture *f = *state;
@@ -735,6 +752,7 @@ int main(void)
         WITH_CACHE(test_push__fixed_segments__extents_end_on_the_grid),
         WITH_CACHE(test_push__segment_above_the_window__is_taken_whole),
         WITH_CACHE(test_push__more_than_the_window__takes_what_fits),
+        WITH_CACHE(test_push_ref__beyond_the_window__is_borrowed),
         WITH_CACHE(test_push__flush_and_end__mark_what_is_due),
         WITH_CACHE(test_push__end_of_nothing__is_a_frame_at_once),
         WITH_CACHE(test_push__bad_arguments__refused),
