@@ -651,6 +651,18 @@ bool segzstd__cache_lower(struct segzstd_cache *cache, unsigned per_worker)
     return others != 0;
 }
 
+bool segzstd__cache_has_encoder(struct segzstd_cache *cache)
+{
+    unsigned out;
+
+    if (cache->workers < cache->encoders_limit)
+        return true;
+    pthread_mutex_lock(&cache->lock);
+    out = cache->jobs_out;
+    pthread_mutex_unlock(&cache->lock);
+    return out < cache->workers;
+}
+
 unsigned segzstd__cache_idle_workers(struct segzstd_cache *cache)
 {
     unsigned out, workers;

@@ -164,6 +164,9 @@ void segzstd__cache_job_back(struct segzstd_cache *cache, bool good);
  * is not their number. */
 bool segzstd__cache_lower(struct segzstd_cache *cache, unsigned per_worker);
 
+/* Not all encoders that there may be are with workers, or soon will be. */
+bool segzstd__cache_has_encoder(struct segzstd_cache *cache);
+
 /* Workers for which no job is out. */
 unsigned segzstd__cache_idle_workers(struct segzstd_cache *cache);
 

@@ -396,7 +396,8 @@ int segzstd_stream_poll_inline(segzstd_stream *s, uint64_t most_ns,
     if (s->jobs_out >= s->max_jobs)
         return 0;
     seg = find_runnable(s);
-    if (seg == NULL || !is_all_that_waits(s, seg))
+    if (seg == NULL || !is_all_that_waits(s, seg) ||
+        !segzstd__cache_has_encoder(s->cache))
         return 0;
     bytes = seg->end - seg->fed;
     /* priming is faster than compressing */

@@ -199,6 +199,40 @@ static void test_inline__reader__only_if_it_is_all(void **state)
     segzstd_cache_free(cache);
 }
 
+/* Then there is none for one more job until a worker gives its own back. */
+static void test_inline__workers_have_all_encoders__gives_none(void **state)
+{
+    segzstd_cache_options options = SEGZSTD_CACHE_OPTIONS_INIT;
+    unsigned char *content = data_new(MIB, DATA_JSON, SEED);
+    segzstd_stream *large;
+    segzstd_cache *cache;
+    segzstd_job *job;
+    struct drive d;
+    size_t taken;
+
+    (void)state;
+    options.workers = 1;
+    options.encoders_kept = SEGZSTD_NONE;
+    assert_int_equal(segzstd_cache_new(&cache, &options), 0);
+    large = level_stream(cache, 1);
+    assert_int_equal(
+        segzstd_stream_push(large, content, MIB, SEGZSTD_CONTINUE, &taken), 0);
+    drive_init(&d, level_stream(cache, 1), SEED);
+    push_all(&d, content, 2000, SEGZSTD_END);
+    assert_int_equal(segzstd_stream_poll_job(large, &job), 0);
+    assert_non_null(job);
+    assert_null(poll_inline(&d, ANY_NS));
+    run(job);
+    run(poll_inline(&d, ANY_NS));
+    drive_read(&d);
+    expect_frame(&d, content, 2000);
+    segzstd_stream_free(d.stream);
+    drive_free(&d);
+    segzstd_stream_free(large);
+    segzstd_cache_free(cache);
+    free(content);
+}
+
 /* The owner has it already: asking is not allowed to give two. */
 static void test_inline__job_is_out__gives_none(void **state)
 {
@@ -308,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_inline__more_is_to_come__gives_none),
         cmocka_unit_test(test_inline__flush_after_flush__one_encoder_does_all),
         cmocka_unit_test(test_inline__reader__only_if_it_is_all),
+        cmocka_unit_test(test_inline__workers_have_all_encoders__gives_none),
         cmocka_unit_test(test_inline__job_is_out__gives_none),
         cmocka_unit_test(test_inline__content_waits_before_it__gives_none),
         cmocka_unit_test(test_inline__canceled__says_so),
