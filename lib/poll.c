@@ -204,7 +204,8 @@ static struct segzstd__extent *read_extent(struct segzstd_stream *s,
     size_t content = (size_t)min_u64(run_end(s, seg) - seg->fed, most);
     struct segzstd__extent *extent = NULL;
 
-    if (!s->is_short && segzstd__cache_has_room(s->cache, carry + content))
+    if (s->short_jobs == 0 &&
+        segzstd__cache_has_room(s->cache, carry + content))
         extent = segzstd__extent_new(s->cache, seg->fed, carry, content);
     content = min_size(content, LEAST_READ_BYTES);
     if (extent == NULL &&
@@ -219,8 +220,8 @@ static int make_read_extent(struct segzstd_stream *s,
                             struct segzstd__segment *seg)
 {
     uint64_t before = seg->fed - seg->reader->pos;
-    size_t carry =
-        s->is_short ? min_size(seg->overlap, LEAST_READ_BYTES) : seg->overlap;
+    size_t carry = s->short_jobs != 0 ? min_size(seg->overlap, LEAST_READ_BYTES)
+                                      : seg->overlap;
 
     seg->extent = read_extent(s, seg, (size_t)min_u64(carry, before));
     return seg->extent == NULL ? SEGZSTD_ERR_NOMEM : 0;

@@ -10,6 +10,10 @@
  * size, and an incompressible one fits. */
 #define OUTPUT_BYTES_PER_JOB (8 * MIB)
 
+/* Jobs that read little after one that had no memory; then more is tried again.
+ * They read 1 MiB in all, which is more than a try can cost. */
+#define SHORT_JOBS 8
+
 /* ---- new and free ---- */
 
 size_t segzstd__stream_overlap(const struct segzstd_stream *s, uint64_t part,
@@ -296,7 +300,7 @@ void segzstd__stream_run_short(struct segzstd_stream *s,
                                struct segzstd__segment *seg)
 {
     if (!segzstd__cache_lower(s->cache, segzstd__stream_per_worker(s)))
-        s->is_short = true;
+        s->short_jobs = SHORT_JOBS;
     /* What it has can be read again, by when there is more memory. */
     segzstd__stream_drop_read(s, seg);
 }
@@ -430,6 +434,8 @@ static void accept(struct segzstd_stream *s, struct segzstd__segment *seg)
     seg->fed = seg->taken;
     seg->claim = job->claim;
     s->stats.bytes_done += job->len;
+    if (s->short_jobs != 0)
+        s->short_jobs--;
     if (job->whole)
         s->frame_done = true;
     segzstd__stream_took_output(s, seg, &job->out);

@@ -46,8 +46,10 @@ struct segzstd_stream {
     int error; /* fatal, or 0 */
     const char *zstd_error;
     unsigned jobs_out;
-    bool is_short; /* memory was, for one job: they read small extents now */
-    bool orphan;   /* freed by the host while jobs were out */
+    bool orphan; /* freed by the host while jobs were out */
+    /* Jobs that are to read small extents yet, since memory was short for one
+     * that was alone. */
+    unsigned short_jobs;
     segzstd_stream_stats stats;
 };
 
