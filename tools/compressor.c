@@ -72,7 +72,8 @@ static int start(struct compressor *compressor, unsigned threads)
 
 static size_t input_bytes(unsigned threads)
 {
-    size_t bytes = threads * INPUT_BYTES_PER_THREAD;
+    size_t most = SIZE_MAX / 16 / INPUT_BYTES_PER_THREAD;
+    size_t bytes = (threads < most ? threads : most) * INPUT_BYTES_PER_THREAD;
 
     return bytes > INPUT_BYTES_MIN ? bytes : INPUT_BYTES_MIN;
 }
