@@ -244,16 +244,24 @@ static size_t window_room(const struct segzstd_stream *stream)
                : stream->input_max - (size_t)stream->waiting;
 }
 
-/* The content can never be what the frame header says. */
-static int fail_size(struct segzstd_stream *stream)
+/* Nothing will follow it. */
+static void close_tail(struct segzstd_stream *stream)
 {
     struct segzstd__segment *tail = segzstd__stream_tail(stream);
 
+    if (tail != NULL) {
+        tail->open = false;
+        segzstd__stream_settle(stream, tail);
+    }
+    segzstd__stream_advance(stream);
+}
+
+/* The content can never be what the frame header says. */
+static int fail_size(struct segzstd_stream *stream)
+{
     stream->wrong_size = true;
     stream->pos_flush = stream->pos_in;
-    if (tail != NULL)
-        tail->open = false;
-    segzstd__stream_advance(stream);
+    close_tail(stream);
     return SEGZSTD_ERR_SIZE;
 }
 
@@ -289,8 +297,6 @@ static bool ends_wrong(const struct segzstd_stream *stream, uint64_t len,
 
 static int apply_op(struct segzstd_stream *stream, segzstd_op op)
 {
-    struct segzstd__segment *tail = segzstd__stream_tail(stream);
-
     if (op == SEGZSTD_CONTINUE)
         return 0;
     if (ends_wrong(stream, 0, op))
@@ -298,10 +304,8 @@ static int apply_op(struct segzstd_stream *stream, segzstd_op op)
     stream->pos_flush = stream->pos_in;
     if (op == SEGZSTD_END) {
         stream->ended = true;
-        if (tail != NULL)
-            tail->open = false;
+        close_tail(stream);
     }
-    segzstd__stream_advance(stream);
     return 0;
 }
 
