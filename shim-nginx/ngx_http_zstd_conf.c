@@ -28,6 +28,10 @@ static char *ngx_http_zstd_level(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static char *ngx_http_zstd_thread_pool(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+static char *ngx_http_zstd_length(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_http_zstd_bufs(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 static char *ngx_http_zstd_auto_size(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static char *ngx_http_zstd_auto_num(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -51,6 +55,8 @@ static ngx_int_t ngx_http_zstd_read_dict(ngx_conf_t *cf,
     ngx_http_zstd_dict_t *dict);
 static ngx_int_t ngx_http_zstd_check_dict(ngx_conf_t *cf,
     ngx_http_zstd_dict_t *dict);
+static char *ngx_http_zstd_bad_size(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_command_t *cmd);
 static ngx_int_t ngx_http_zstd_parse_us(ngx_str_t *value);
 static ngx_int_t ngx_http_zstd_is(ngx_str_t *value, char *word);
 #if (NGX_THREADS)
@@ -123,16 +129,16 @@ ngx_command_t  ngx_http_zstd_commands[] = {
 
     { ngx_string("zstd_min_length"),
       NGX_HTTP_ZSTD_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_off_slot,
+      ngx_http_zstd_length,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_zstd_loc_conf_t, min_length),
       NULL },
 
     { ngx_string("zstd_buffers"),
       NGX_HTTP_ZSTD_CONF|NGX_CONF_TAKE2,
-      ngx_conf_set_bufs_slot,
+      ngx_http_zstd_bufs,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_zstd_loc_conf_t, bufs),
+      0,
       NULL },
 
     { ngx_string("zstd_dict_file"),
@@ -213,7 +219,7 @@ ngx_command_t  ngx_http_zstd_commands[] = {
 
     { ngx_string("zstd_max_length"),
       NGX_HTTP_ZSTD_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_off_slot,
+      ngx_http_zstd_length,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_zstd_loc_conf_t, max_length),
       NULL },
@@ -737,6 +743,79 @@ ngx_http_zstd_thread_pool(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+static char *
+ngx_http_zstd_length(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    char  *p = conf;
+
+    off_t      *field;
+    ngx_str_t  *value;
+
+    field = (off_t *) (p + cmd->offset);
+
+    if (*field != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    *field = ngx_parse_offset(&value[1]);
+
+    if (*field == (off_t) NGX_ERROR) {
+        return ngx_http_zstd_bad_size(cf, &value[1], cmd);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_zstd_bufs(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_zstd_loc_conf_t *zlcf = conf;
+
+    ssize_t     size;
+    ngx_int_t   num;
+    ngx_str_t  *value;
+
+    if (zlcf->bufs.num) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    num = ngx_atoi(value[1].data, value[1].len);
+
+    if (num == NGX_ERROR || num == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid number \"%V\" in \"%V\"",
+                           &value[1], &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    size = ngx_parse_size(&value[2]);
+
+    if (size == NGX_ERROR || size == 0) {
+        return ngx_http_zstd_bad_size(cf, &value[2], cmd);
+    }
+
+    zlcf->bufs.num = num;
+    zlcf->bufs.size = (size_t) size;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_zstd_bad_size(ngx_conf_t *cf, ngx_str_t *value, ngx_command_t *cmd)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid size \"%V\" in \"%V\"",
+                       value, &cmd->name);
+
+    return NGX_CONF_ERROR;
+}
+
+
 /* SIZE or "auto", which is 0 */
 
 static char *
@@ -766,7 +845,7 @@ ngx_http_zstd_auto_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     size = ngx_parse_offset(&value[1]);
 
     if (size == (off_t) NGX_ERROR) {
-        return "invalid value";
+        return ngx_http_zstd_bad_size(cf, &value[1], cmd);
     }
 
     *field = (size_t) size;
@@ -871,10 +950,7 @@ ngx_http_zstd_retention(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         zmcf->retain_bytes = ngx_parse_offset(&value[2]);
 
         if (zmcf->retain_bytes == (off_t) NGX_ERROR) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid size \"%V\" in \"%V\"",
-                               &value[2], &cmd->name);
-            return NGX_CONF_ERROR;
+            return ngx_http_zstd_bad_size(cf, &value[2], cmd);
         }
 
         return NGX_CONF_OK;
@@ -920,7 +996,7 @@ ngx_http_zstd_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     size = ngx_parse_offset(&value[1]);
 
     if (size == (off_t) NGX_ERROR) {
-        return "invalid value";
+        return ngx_http_zstd_bad_size(cf, &value[1], cmd);
     }
 
     /* an encoder of a fast level, its input and its output */
