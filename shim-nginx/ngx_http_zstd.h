@@ -20,6 +20,8 @@
 
 #include <segzstd.h>
 
+#include "ngx_http_zstd_accept.h"
+
 
 /* RFC 9659: what an HTTP client must be able to decode */
 #define NGX_HTTP_ZSTD_WINDOW_LOG_MAX  23
@@ -105,18 +107,7 @@ typedef struct {
 
 
 typedef struct {
-    ngx_flag_t                 prefer;          /* zstd wins equal weights */
-    ngx_uint_t                 http_version;    /* lowest, NGX_HTTP_VERSION_* */
-    ngx_uint_t                 proxied;         /* bits of gzip_proxied */
-#if (NGX_PCRE)
-    ngx_array_t               *disable;         /* of ngx_regex_elt_t */
-#endif
-    ngx_array_t               *bypass;          /* ngx_http_complex_value_t */
-} ngx_http_zstd_accept_conf_t;
-
-
-typedef struct {
-    ngx_http_zstd_accept_conf_t  accept;
+    ngx_http_zstd_accept_conf_t  accept;        /* the first */
 
     ngx_flag_t                 enable;
     ngx_flag_t                 vary;

@@ -36,6 +36,22 @@ typedef struct {
 } ngx_http_zstd_weights_t;
 
 
+/*
+ * What the filter's location configuration begins with.  The static module,
+ * which may be loaded without it, finds it there.
+ */
+
+typedef struct {
+    ngx_flag_t                 prefer;          /* zstd wins equal weights */
+    ngx_uint_t                 http_version;    /* lowest, NGX_HTTP_VERSION_* */
+    ngx_uint_t                 proxied;         /* bits of gzip_proxied */
+#if (NGX_PCRE)
+    ngx_array_t               *disable;         /* of ngx_regex_elt_t */
+#endif
+    ngx_array_t               *bypass;          /* ngx_http_complex_value_t */
+} ngx_http_zstd_accept_conf_t;
+
+
 /* the fields of a name in a list of headers, one after the other */
 
 typedef struct {

@@ -13,7 +13,6 @@
 
 
 #include "ngx_http_zstd.h"
-#include "ngx_http_zstd_accept.h"
 #include "ngx_http_zstd_request.h"
 
 

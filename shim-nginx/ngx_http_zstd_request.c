@@ -7,7 +7,6 @@
  */
 
 
-#include "ngx_http_zstd_accept.h"
 #include "ngx_http_zstd_request.h"
 
 

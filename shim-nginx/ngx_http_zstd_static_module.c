@@ -49,6 +49,7 @@ typedef struct {
 
 static ngx_int_t ngx_http_zstd_static_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_static_late_handler(ngx_http_request_t *r);
+static ngx_flag_t ngx_http_zstd_static_prefer(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_static_open(ngx_http_request_t *r,
     ngx_str_t *path, ngx_open_file_info_t *of);
 static ngx_int_t ngx_http_zstd_static_check(ngx_http_request_t *r,
@@ -186,6 +187,8 @@ ngx_module_t  ngx_http_zstd_static_vary_module = {
 
 static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
 
+static ngx_module_t  *ngx_http_zstd_static_filter;    /* NULL: not loaded */
+
 
 /* bytes of fields in a frame's header, by two bits of its descriptor */
 
@@ -246,7 +249,8 @@ ngx_http_zstd_static_handler(ngx_http_request_t *r)
         ctx->vary = 1;
 
         ngx_http_zstd_weigh(r, &weights);
-        choice = ngx_http_zstd_choose(&weights, 1);
+        choice = ngx_http_zstd_choose(&weights,
+                                      ngx_http_zstd_static_prefer(r));
     }
 
     if (choice == NGX_OK) {
@@ -259,6 +263,23 @@ ngx_http_zstd_static_handler(ngx_http_request_t *r)
     ngx_http_set_ctx(r, ctx, ngx_http_zstd_static_module);
 
     return NGX_DECLINED;
+}
+
+
+/* of the filter module, where it is loaded */
+
+static ngx_flag_t
+ngx_http_zstd_static_prefer(ngx_http_request_t *r)
+{
+    ngx_http_zstd_accept_conf_t  *accept;
+
+    if (ngx_http_zstd_static_filter == NULL) {
+        return 1;
+    }
+
+    accept = r->loc_conf[ngx_http_zstd_static_filter->ctx_index];
+
+    return accept->prefer;
 }
 
 
@@ -686,6 +707,19 @@ ngx_http_zstd_static_merge_conf(ngx_conf_t *cf, void *parent, void *child)
 static ngx_int_t
 ngx_http_zstd_static_init(ngx_conf_t *cf)
 {
+    ngx_uint_t     i;
+    ngx_module_t  *m;
+
+    ngx_http_zstd_static_filter = NULL;
+
+    for (i = 0; cf->cycle->modules[i]; i++) {
+        m = cf->cycle->modules[i];
+
+        if (ngx_strcmp(m->name, "ngx_http_zstd_filter_module") == 0) {
+            ngx_http_zstd_static_filter = m;
+        }
+    }
+
     return ngx_http_zstd_static_add_handler(cf, NGX_HTTP_PRECONTENT_PHASE,
                                             ngx_http_zstd_static_handler);
 }

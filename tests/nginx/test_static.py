@@ -311,6 +311,27 @@ def test_b37_first_choice_comes_before_other_siblings(site):
         assert response.get("Content-Encoding") == coding, accept
 
 
+def test_b37_prefer_decides_between_siblings(site):
+    """At equal weights, as it does for the filter."""
+    if not build.nginx_has("http_gzip_static_module"):
+        pytest.skip("this NGINX has no gzip_static")
+    nginx = site(
+        ON + "gzip_static on; zstd_prefer off;"
+        "location /on/ { zstd_prefer on; alias {root}/; }",
+        {"a.txt.gz": b"gzipped", "b.txt": TEXT, "b.txt.zst": ZST},
+    )
+    for path, accept, coding in (
+        ("/a.txt", "gzip, zstd", "gzip"),
+        ("/a.txt", "zstd", "zstd"),
+        ("/a.txt", "gzip;q=0.5, zstd;q=0.6", "zstd"),
+        ("/on/a.txt", "gzip, zstd", "zstd"),
+        # there is no .gz of it
+        ("/b.txt", "gzip, zstd", "zstd"),
+    ):
+        response = fetch(nginx, path, accept=accept)
+        assert response.get("Content-Encoding") == coding, (path, accept)
+
+
 BROTLI = build.nginx_module("ngx_http_brotli_static_module")
 
 
