@@ -12,6 +12,7 @@ typedef unsigned char u_char;
 typedef intptr_t ngx_int_t;
 typedef uintptr_t ngx_uint_t;
 typedef intptr_t ngx_flag_t;
+typedef struct ngx_array_s ngx_array_t;
 
 #define NGX_OK 0
 #define NGX_AGAIN -2
