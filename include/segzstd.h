@@ -452,8 +452,10 @@ SEGZSTD_API int segzstd_max_level(void);
 /*
  * What an encoder takes of the byte budget, in bytes, at most: options of a
  * stream (window_log 0 is its default) and size of the content, which may be
- * SEGZSTD_SIZE_UNKNOWN. As measured with libzstd 1.4.8 to 1.5.7. 0 if the level
- * or the window is out of range.
+ * SEGZSTD_SIZE_UNKNOWN. Primed at a cut it may take what it takes with a window
+ * twice as large; where there is no memory for that, a stream without fixed
+ * segmentation does without. As measured with libzstd 1.4.8 to 1.5.7. 0 if the
+ * level or the window is out of range.
  */
 SEGZSTD_API uint64_t segzstd_encoder_bytes(int level, unsigned window_log,
                                            uint64_t size);

@@ -91,16 +91,18 @@ size_t segzstd__plan_overlap(int level, unsigned window_log,
 /*
  * MiB, as libzstd 1.4.8 to 1.5.7 make them for a large window and with tables on
  * huge pages: the most of these. For a small window they are two tables of two
- * entries for each byte of it, and what does not depend on it.
+ * entries for each byte of it and what it is primed with, and what does not
+ * depend on that.
  */
 uint64_t segzstd__plan_encoder_bytes(int level, unsigned window_log,
-                                     bool stable_input)
+                                     size_t overlap, bool stable_input)
 {
     static const uint16_t most[23] = {3,  1,  1,  3,  3,   5,   5,  7,
                                       7,  13, 25, 25, 49,  33,  49, 65,
                                       33, 49, 51, 83, 163, 323, 643};
     uint64_t window = (uint64_t)1 << window_log;
-    uint64_t bytes = 2 * MIB + 64 * KIB + 16 * window;
+    uint64_t bytes =
+        2 * MIB + 64 * KIB + ((uint64_t)16 << ceil_log2(window + overlap));
 
     bytes = min_u64(bytes, most[level < 0 ? 1 : level > 22 ? 22 : level] * MIB);
     return stable_input ? bytes : bytes + window + 2 * MIB;

@@ -29,10 +29,10 @@ unsigned segzstd__plan_window_log(int level, unsigned cap, uint64_t size,
 size_t segzstd__plan_overlap(int level, unsigned window_log,
                              uint64_t part_bytes, bool regular);
 
-/* Bytes of an encoder's tables with such a window, at most; `stable_input` if it
- * needs no copy of what it looks at. */
+/* Bytes of an encoder's tables with such a window, at most, if it is primed with
+ * `overlap`; `stable_input` if it needs no copy of what it looks at. */
 uint64_t segzstd__plan_encoder_bytes(int level, unsigned window_log,
-                                     bool stable_input);
+                                     size_t overlap, bool stable_input);
 
 /* Content bytes of one job: some milliseconds of work, whole blocks. */
 size_t segzstd__plan_job_bytes(int level);

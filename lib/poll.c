@@ -289,6 +289,9 @@ static size_t prefix_of(const struct segzstd_stream *s,
 {
     size_t prefix = segzstd__segment_prefix(seg, seg->fed);
 
+    /* behind a full window it may take tables that are twice as large */
+    if (s->short_jobs != 0 && !segzstd__stream_is_fixed(s))
+        return 0;
     if (segzstd__stream_is_fixed(s) || !job->last_of_run ||
         job->from != seg->start)
         return prefix;

@@ -80,19 +80,23 @@ static void init_shared(struct segzstd_stream *s)
     atomic_init(&s->shared.canceled, false);
 }
 
-/* Of the largest encoder that the stream can need: that of a run over all that
- * an extent has. */
-static uint64_t encoder_bytes(const struct segzstd_stream *s)
+/* What the dearest encoder takes with which the stream can go on: of a run over
+ * all that an extent has. Priming is done without if there is no memory for it,
+ * but with fixed segmentation. */
+static uint64_t encoder_need(const struct segzstd_stream *s)
 {
     const segzstd_stream_options *o = &s->options;
-    size_t run =
-        max_size(max_size(o->read_bytes, s->extent_max), o->segment_bytes) +
-        s->overlap;
+    size_t extent =
+        max_size(max_size(o->read_bytes, s->extent_max), o->segment_bytes);
     unsigned log = segzstd__plan_window_log(o->level, o->window_log, o->size,
                                             o->size_is_certain != 0);
-    unsigned run_log = ceil_log2(run);
+    unsigned run_log = ceil_log2((uint64_t)extent + s->overlap);
+    size_t overlap = segzstd__stream_is_fixed(s) ? s->overlap : 0;
 
-    return segzstd__plan_encoder_bytes(o->level, log < run_log ? log : run_log,
+    if (run_log <= log)
+        return segzstd__plan_encoder_bytes(o->level, run_log, 0,
+                                           s->cache->stable_input);
+    return segzstd__plan_encoder_bytes(o->level, log, overlap,
                                        s->cache->stable_input);
 }
 
@@ -105,7 +109,7 @@ uint64_t segzstd_encoder_bytes(int level, unsigned window_log, uint64_t size)
     if (segzstd__options_read_stream(&o, &given, NULL) != 0)
         return 0;
     window_log = segzstd__plan_window_log(o.level, o.window_log, size, true);
-    return segzstd__plan_encoder_bytes(o.level, window_log,
+    return segzstd__plan_encoder_bytes(o.level, window_log, 0,
                                        segzstd__encoder_has_stable_input());
 }
 
@@ -131,7 +135,7 @@ int segzstd_stream_new(segzstd_stream **out, segzstd_cache *cache,
     init_limits(s);
     init_shared(s);
     segzstd__cache_open_stream(cache, options.level,
-                               cache->mem.budget != 0 ? encoder_bytes(s) : 0);
+                               cache->mem.budget != 0 ? encoder_need(s) : 0);
     *out = s;
     return 0;
 }

@@ -292,6 +292,8 @@ static void test_budget__much_copied__all_come_to_their_end(void **state)
     take_turns(COPIED, 10, 10, 48 * EXPECT_MIB, 9);
     take_turns(COPIED, 10, 6, 80 * EXPECT_MIB, 12);
     take_turns(COPIED, 4, 12, 112 * EXPECT_MIB, 19);
+    /* for an encoder, but not for one that is primed */
+    take_turns(COPIED, 1, 24, 176 * EXPECT_MIB, 22);
 }
 
 int main(void)
