@@ -1,12 +1,13 @@
 """What a compressed response says of itself, and which responses are not to
 be touched: section E of the reported faults."""
 
+import gzip
 import re
 
 import pytest
 
 from support import data, http1
-from support.build import nginx_has
+from support.build import nginx_has, nginx_says
 from support.check import check_plain, check_response, fetch, round_trip
 from support.limits import KIB, MIB
 from support.upstream import whole
@@ -449,6 +450,50 @@ def test_b99_edge_compresses_what_is_cached(serve, mode, upstream):
                 check_response(response, wanted)
             else:
                 check_plain(response, wanted)
+
+
+@pytest.mark.skipif(
+    "--without-http_gzip_module" in nginx_says(), reason="NGINX without gzip"
+)
+def test_b99_a_copy_for_each_coding(serve, mode, upstream):
+    """As docs/nginx.md has it: each is compressed once, then cached."""
+    nginx = serve(
+        """
+        location /gen/ {
+            proxy_pass           http://inner;
+            proxy_http_version   1.1;
+            proxy_set_header     Accept-Encoding $coding;
+            proxy_cache          c;
+            proxy_cache_key      $scheme$host$request_uri$coding;
+            proxy_ignore_headers Vary;
+            proxy_cache_valid    200 1h;
+            add_header           X-Cache $upstream_cache_status;
+        }
+        """,
+        mode,
+        http="proxy_cache_path {prefix}/cache keys_zone=c:1m;"
+        "map $http_accept_encoding $coding"
+        " { default ''; ~zstd zstd; ~gzip gzip; }",
+        servers="upstream inner { server 127.0.0.1:{port}; }"
+        "server { listen 127.0.0.1:{port}; server_name inner; location / { %s"
+        ' proxy_set_header Accept-Encoding "";'
+        " zstd_comp_level 12; gzip on; gzip_types *; } }"
+        % (PROXY % upstream.address),
+    )
+    path = "/gen/length/300000/4096/0"
+    wanted = data.text(300000)
+    for state in ("MISS", "HIT"):
+        for accept in ("gzip, zstd", "gzip", None):
+            response = fetch(nginx, path, accept=accept)
+            assert response.get("X-Cache") == state
+            if accept is None:
+                check_plain(response, wanted)
+            elif accept == "gzip":
+                assert response.get("Content-Encoding") == "gzip"
+                assert gzip.decompress(response.body) == wanted
+            else:
+                check_response(response, wanted)
+    assert upstream.requests.qsize() == 3
 
 
 def test_b99_inner_zstd_is_not_encoded_again(serve, mode, upstream):
