@@ -1,9 +1,11 @@
 """What may happen to a request, a connection or a worker while a response is
 being compressed."""
 
+import contextlib
 import os
 import random
 import re
+import subprocess
 import threading
 import time
 
@@ -477,6 +479,76 @@ def test_file_that_shrinks(serve, mode):
     assert '"%s/f"' % nginx.root in nginx.log()
     nginx.file("g", TEXT)
     round_trip(nginx, "/g", TEXT)
+
+
+FAILING_DISK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* A file of 5 MiB whose disk has a fault behind its first 2 MiB. */
+static ssize_t read_at(const char *name, int fd, void *buf, size_t len,
+                       off_t at)
+{
+    struct stat info;
+    ssize_t (*next)(int, void *, size_t, off_t) =
+        (ssize_t (*)(int, void *, size_t, off_t))dlsym(RTLD_NEXT, name);
+
+    if (at >= 2 << 20 && fstat(fd, &info) == 0 && info.st_size == 5 << 20) {
+        errno = EIO;
+        return -1;
+    }
+    return next(fd, buf, len, at);
+}
+
+ssize_t pread(int fd, void *buf, size_t len, off_t at)
+{
+    return read_at("pread", fd, buf, len, at);
+}
+
+ssize_t pread64(int fd, void *buf, size_t len, off_t at)
+{
+    return read_at("pread64", fd, buf, len, at);
+}
+"""
+
+
+@pytest.mark.skipif(build.is_checked(), reason="the sanitizer is first")
+def test_file_that_cannot_be_read(make_server, mode, tmp_path):
+    """The response ends as an error, and the log says of which file."""
+    source = tmp_path / "disk.c"
+    source.write_text(FAILING_DISK)
+    library = str(tmp_path / "disk.so")
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", library, str(source), "-ldl"],
+        check=True,
+    )
+    content = data.text(5 * MIB)
+    nginx = make_server()
+    nginx.file("f", content)
+    nginx.file("g", TEXT)
+    nginx.environment["LD_PRELOAD"] = library
+    nginx.configure(
+        http="zstd on; zstd_types *; sendfile on;" + mode.http, main=mode.main
+    )
+    nginx.start()
+    nginx.allow("failed (5: ", "the file cannot be read")
+    nginx.allow("reading the input failed", "the file cannot be read")
+    for _ in range(3):
+        with http1.Connection(nginx.port) as client:
+            client.request("/f")
+            # a job behind it may fail before the first output is there
+            with contextlib.suppress(http1.Cut):
+                client.head()
+                client.read()
+                raise AssertionError("the response ended as if it were whole")
+            if client.response:
+                check_part(client.response.body, content)
+        round_trip(nginx, "/g", TEXT)
+    log = nginx.log()
+    assert re.search(r'"%s/f" failed \(5: ' % re.escape(nginx.root), log)
 
 
 def test_file_that_is_replaced(serve, mode):

@@ -3,6 +3,7 @@ reported faults."""
 
 import collections
 import json
+import os
 import random
 import threading
 import time
@@ -10,11 +11,12 @@ import time
 import pytest
 
 from support import build, data, http1, http2
-from support.check import check_either, check_part, check_response, fetch
-from support.check import round_trip
+from support.check import check_either, check_part, check_plain
+from support.check import check_response, fetch, round_trip
 from support.frame import Incremental
 from support.limits import KIB, MIB, pick, seconds
 from support.server import alive, wait_for
+from support.upstream import Wait, chunked
 
 PROXY = "proxy_pass http://%s; proxy_http_version 1.1;"
 
@@ -250,6 +252,7 @@ def test_b57_pool_without_room(serve):
     """max_queue=0: no job is ever accepted."""
     content = data.text(MIB)
     nginx = serve(
+        "location = /status { zstd off; zstd_status; }",
         main="thread_pool zp threads=1 max_queue=0;",
         http="zstd_thread_pool zp; zstd_inline 0;",
         files={"f": content, "small": content[:3000]},
@@ -258,6 +261,7 @@ def test_b57_pool_without_room(serve):
         round_trip(nginx, "/f", content)
         round_trip(nginx, "/small", content[:3000])
     at_once(8, lambda _: round_trip(nginx, "/f", content, command=False))
+    assert status(nginx)["queue_full"] > 0
 
 
 # A pool that takes a job only while its thread waits for one.
@@ -593,6 +597,77 @@ def test_pool_of_many_threads_and_requests(serve):
                 )
 
     at_once(16, one)
+
+
+def test_overload_is_counted(serve, upstream):
+    """Content that is stored for want of memory, and a response that is not
+    compressed at all."""
+    size = 3 * MIB
+    go = threading.Event()
+    content = data.text(size)
+    upstream.reply("/", chunked(content[:100000], Wait(go), content[100000:]))
+    nginx = serve(
+        "location / { %s } location = /status { zstd off; zstd_status; }"
+        "location = /small { zstd_comp_level 19; }"
+        % (PROXY % upstream.address),
+        http="zstd_memory 9m; zstd_comp_level 5;",
+        files={"small": data.text(MIB)},
+    )
+    clients = [http1.Connection(nginx.port) for _ in range(24)]
+    for client in clients:
+        client.request("/")
+    wait_for(lambda: upstream.requests.qsize() == 24, "all requests")
+    go.set()
+
+    def one(number):
+        clients[number].head()
+        check_either(clients[number].read(), content)
+        clients[number].close()
+
+    at_once(24, one)
+    check_plain(fetch(nginx, "/small"), data.text(MIB))
+    values = status(nginx)
+    assert values["no_memory"] > 0, values
+    assert values["cache"]["stored_bytes"] > 0, values
+    assert values["not_compressed"]["memory"] == 1, values
+    assert values["failed"] == 0
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_all_workers_together_run_as_many_jobs_as_cpus(serve, cpus):
+    """But one each. What another has begun may not run yet, so for a moment
+    there may be more, if never more than each could have alone."""
+    if len(os.sched_getaffinity(0)) < cpus:
+        pytest.skip("there are fewer CPUs")
+    nginx = serve(
+        "location = /status { zstd off; zstd_status; }",
+        main="thread_pool zp threads=8; worker_cpu_affinity %s %s;"
+        % ("0" * (2 - cpus) + "1" * cpus, "0" * (2 - cpus) + "1" * cpus),
+        http="zstd_thread_pool zp; zstd_comp_level 15; zstd_inline 0;"
+        "zstd_parallel_segment_size 256k;",
+        workers=2,
+        listen_options="reuseport",
+        files={"f": data.text(4 * MIB)},
+    )
+    stop = threading.Event()
+
+    def load(_):
+        while not stop.is_set():
+            http1.get(nginx.port, "/f", timeout=120)
+
+    threads = [threading.Thread(target=load, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    seen = []
+    for _ in range(pick(200, 60)):
+        seen.append(status(nginx)["jobs_running"])
+        time.sleep(0.02)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    seen.sort()
+    assert 1 <= seen[len(seen) // 2] <= 2, seen
+    assert seen[-1] <= 2 * cpus, seen
 
 
 def test_memory_bound_of_the_worker(serve, mode):

@@ -100,6 +100,7 @@ class Server:
         self.process = None
         self.first_workers = None
         self.reloaded = False
+        self.environment = {}
         self.root = os.path.join(prefix, "html")
         for name in ("html", "temp", "logs", "cache"):
             os.makedirs(os.path.join(prefix, name), exist_ok=True)
@@ -227,6 +228,7 @@ class Server:
                     "LSAN_OPTIONS": "print_suppressions=0:suppressions="
                     + LEAKS,
                     **os.environ,
+                    **self.environment,
                 },
             )
         self.master = self.process.pid
