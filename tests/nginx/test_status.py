@@ -323,6 +323,61 @@ def test_versions_and_settings(serve, mode):
     assert limit.samples == {(): 64 * MIB}
 
 
+CPUS = len(os.sched_getaffinity(0))
+POOLS = build.nginx_has("threads")
+
+
+@pytest.mark.parametrize(
+    "directive, effect",
+    [
+        (
+            "zstd_parallel_compressors 0;",
+            lambda all: all["cache"]["encoders_limit"] == (POOLS and CPUS or 1),
+        ),
+        (
+            "zstd_parallel_compressors 3;",
+            lambda all: all["cache"]["encoders_limit"]
+            == 3 + (POOLS and CPUS or 1),
+        ),
+        (
+            "zstd_parallel_compressors auto;",
+            lambda all: all["cache"]["encoders_limit"]
+            == 2 * (POOLS and CPUS or 1),
+        ),
+        (
+            "zstd_retention_policy keep_all;",
+            lambda all: all["cache"]["idle_bytes"] > 300 * KIB,
+        ),
+        (
+            "zstd_retention_policy bounded 300k;",
+            lambda all: 0 < all["cache"]["idle_bytes"] <= 300 * KIB,
+        ),
+        (
+            "zstd_retention_policy release_all;",
+            lambda all: all["cache"]["idle_bytes"] == 0,
+        ),
+        (
+            "zstd_inline 0;",
+            lambda all: all["jobs_loop"] == 0 or not POOLS,
+        ),
+        ("zstd_inline 1s;", lambda all: all["jobs_pool"] == 0),
+        ("zstd_inline 500ms;", lambda all: all["jobs_pool"] == 0),
+    ],
+)
+def test_settings_take_effect(serve, directive, effect):
+    """As far as the counters show it. The cache's are copied at most twice in
+    a second."""
+    content = data.text(200 * KIB)
+    nginx = serve(PAGES, http=directive, files={"f": content})
+
+    def is_seen():
+        round_trip(nginx, "/f", content, command=False)
+        counters = status(nginx)["all"]
+        return counters["cache"]["jobs"] >= 3 and effect(counters)
+
+    wait_for(is_seen, "the effect of " + directive, step=0.1)
+
+
 # ---------------------------------------------------------------------------
 # What is counted
 # ---------------------------------------------------------------------------
