@@ -129,7 +129,9 @@ stage_nginx() {
 }
 
 stage_nginx-long() {
-    local -x SEGZSTD_NGINX_MODULES=$build_root/nginx
+    local -x SEGZSTD_NGINX_MODULES=$build_root/nginx SEGZSTD_NGINX_SOURCE
+    scripts/setup.sh nginx-source || return 1
+    SEGZSTD_NGINX_SOURCE=$(scripts/nginx_source.sh "$build_root/nginx-source")
     build_modules "$build_root/nginx" && run_pytest
 }
 

@@ -87,6 +87,29 @@ def test_b72_each_loads_alone_and_both_in_each_order(paths, make_server):
         assert right, said
 
 
+@needs_dev
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
+def test_b73_cmake_builds_them_too(tmp_path, paths):
+    """By the same way, so they export and need the same."""
+    run(
+        "cmake",
+        *("-S", build.ROOT, "-B", str(tmp_path)),
+        *("-DSEGZSTD_BUILD_NGINX=ON", "-DSEGZSTD_BUILD_TOOLS=OFF"),
+    )
+    run("cmake", "--build", str(tmp_path), "--target", "nginx_modules")
+    for name, path in paths.items():
+        made = str(tmp_path / "nginx" / os.path.basename(path))
+        for what in (("-D", "--defined-only"), ("-D", "--undefined-only")):
+            assert names_of(made, *what) == names_of(path, *what)
+        assert needed(made) == needed(path)
+
+
+def names_of(path, *options):
+    lines = run("nm", *options, path).splitlines()
+    return sorted(line.split()[-1] for line in lines)
+
+
 DUMMY = """
 #include <ngx_config.h>
 #include <ngx_core.h>
