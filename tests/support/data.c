@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 enum { WORDS = 1024, WORD_MAX = 12 };
 
@@ -205,11 +206,32 @@ static void fill_mixture(struct sink *sink, struct rng *rng)
     }
 }
 
+static void fill_compressed(struct sink *sink, struct rng *rng)
+{
+    enum { TEXT = 1 << 16 };
+    size_t bound = ZSTD_compressBound(TEXT);
+    unsigned char *text = malloc(TEXT), *frame = malloc(bound);
+
+    if (text == NULL || frame == NULL)
+        abort();
+    while (room(sink) > 0) {
+        size_t len;
+
+        data_fill(text, TEXT, DATA_TEXT, rng_next(rng));
+        len = ZSTD_compress(frame, bound, text, TEXT, 3);
+        if (ZSTD_isError(len))
+            abort();
+        put(sink, frame, len);
+    }
+    free(text);
+    free(frame);
+}
+
 const char *data_name(enum data_kind kind)
 {
     static const char *const names[DATA_KINDS] = {
-        "text",     "json", "random",     "zeros",  "period 4",
-        "period 8", "runs", "executable", "mixture"};
+        "text",     "json", "random",     "zeros",   "period 4",
+        "period 8", "runs", "executable", "mixture", "compressed"};
 
     return names[kind];
 }
@@ -235,6 +257,8 @@ void data_fill(void *dst, size_t len, enum data_kind kind, uint64_t seed)
         fill_executable(&sink, &rng);
     else if (kind == DATA_MIXTURE)
         fill_mixture(&sink, &rng);
+    else if (kind == DATA_COMPRESSED)
+        fill_compressed(&sink, &rng);
     else
         put_byte(&sink, 0, len);
 }

@@ -30,7 +30,8 @@ enum data_kind {
     DATA_PERIOD8,
     DATA_RUNS,       /* runs of one byte, 1 to some thousand long */
     DATA_EXECUTABLE, /* like machine code with its tables and strings */
-    DATA_MIXTURE,    /* pieces of all the others */
+    DATA_MIXTURE,    /* pieces of all of these */
+    DATA_COMPRESSED, /* zstd frames of text, one after the other */
     DATA_KINDS
 };
 
