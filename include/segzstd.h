@@ -300,12 +300,16 @@ typedef struct segzstd_cache_stats {
     int custom_alloc;      /* 1: libzstd takes the cache's allocator */
     uint64_t stream_bytes; /* of `bytes`, what is neither idle nor in encoders:
                             * input, output and history of streams */
+    uint64_t input_room;   /* input that the byte budget still allows, beside
+                            * the streams that are open; UINT64_MAX without
+                            * one. A host opens no more streams when it is
+                            * little: those that are open need it. */
 } segzstd_cache_stats;
 
 #define SEGZSTD_CACHE_STATS_INIT                                               \
   {                                                                            \
     sizeof(segzstd_cache_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-        0, 0, 0, 0, 0, 0, 0, 0, 0                                              \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                           \
   }
 
 /* Fills *stats, whose struct_size must be set. Cheap enough for a status page.

@@ -430,16 +430,22 @@ void segzstd__cache_free(struct segzstd_cache *cache, void *ptr, size_t bytes)
  * and so more runs: six readers at level 9 with memory for two made 99 encoders
  * for 124 jobs, instead of 62 for 115. Where one cannot be had at all, half.
  */
-static uint64_t keep_for_encoder(struct segzstd_cache *cache, uint64_t most)
+static uint64_t keep_for_encoder(const struct segzstd_cache *cache,
+                                 uint64_t need, uint64_t most)
+{
+    return need + cache->mem.budget / INPUT_SHARE <= most
+               ? need
+               : cache->mem.budget / 2;
+}
+
+static uint64_t read_encoder_need(struct segzstd_cache *cache)
 {
     uint64_t need;
 
     pthread_mutex_lock(&cache->lock);
     need = cache->encoder_need;
     pthread_mutex_unlock(&cache->lock);
-    return need + cache->mem.budget / INPUT_SHARE <= most
-               ? need
-               : cache->mem.budget / 2;
+    return need;
 }
 
 /*
@@ -455,7 +461,7 @@ static bool has_room(struct segzstd_cache *cache, size_t bytes, unsigned share,
 
     if (budget == 0)
         return true;
-    most_input = most - keep_for_encoder(cache, most);
+    most_input = most - keep_for_encoder(cache, read_encoder_need(cache), most);
     do {
         uint64_t used = atomic_load(&cache->mem.used);
         uint64_t encoders = atomic_load(&cache->mem.table_used);
@@ -749,23 +755,44 @@ static void copy_counters(const struct segzstd_cache *cache,
     stats->splits = cache->splits;
 }
 
+static uint64_t sub_or_0(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* What has_room() would say, once all that is idle has gone. */
+static uint64_t input_room(const struct segzstd_cache *cache, uint64_t need,
+                           const segzstd_cache_stats *stats)
+{
+    uint64_t budget = cache->mem.budget;
+    uint64_t most = budget - budget / OUTPUT_SHARE;
+
+    if (budget == 0)
+        return UINT64_MAX;
+    return min_u64(sub_or_0(most - keep_for_encoder(cache, need, most),
+                            stats->stream_bytes),
+                   sub_or_0(most, sub_or_0(stats->bytes, stats->idle_bytes)));
+}
+
 int segzstd_cache_get_stats(segzstd_cache *cache, segzstd_cache_stats *out)
 {
     segzstd_cache_stats stats = SEGZSTD_CACHE_STATS_INIT;
-    uint64_t others;
+    uint64_t others, need;
 
     if (out->struct_size < sizeof(out->struct_size))
         return SEGZSTD_ERR_INVALID;
     pthread_mutex_lock(&cache->lock);
     copy_counters(cache, &stats);
     others = cache->pool.bytes;
+    need = cache->encoder_need;
     pthread_mutex_unlock(&cache->lock);
     stats.bytes = atomic_load(&cache->mem.used);
     stats.bytes_peak = atomic_load(&cache->mem.used_peak);
     stats.encoder_bytes = atomic_load(&cache->mem.table_used);
     others += stats.encoder_bytes;
     /* not read at one instant */
-    stats.stream_bytes = stats.bytes > others ? stats.bytes - others : 0;
+    stats.stream_bytes = sub_or_0(stats.bytes, others);
+    stats.input_room = input_room(cache, need, &stats);
     stats.workers = cache->workers;
     stats.encoders_limit = cache->encoders_limit;
     stats.stable_input = cache->stable_input;

@@ -287,7 +287,7 @@ ngx_http_zstd_has_memory(ngx_http_zstd_loc_conf_t *conf, off_t length)
 }
 
 
-/* the last quarter is for encoders and for what was begun */
+/* the last eighth that input may have is for what was begun */
 
 static ngx_uint_t
 ngx_http_zstd_is_full(segzstd_cache_stats *stats)
@@ -296,7 +296,7 @@ ngx_http_zstd_is_full(segzstd_cache_stats *stats)
 
     memory = (uint64_t) ngx_http_zstd_conf->memory;
 
-    return memory && stats->bytes - stats->idle_bytes > memory - memory / 4;
+    return memory && stats->input_room < memory / 8;
 }
 
 

@@ -1022,10 +1022,14 @@ static void test_has_room__streams_open__leaves_an_encoder(void **state)
     struct fixture *f = *state;
     size_t base = (size_t)f->cache->mem.used;
 
+    assert_true(expect_cache_stats(f->cache).input_room == UINT64_MAX);
     f->cache->mem.budget = 800000;
+    assert_int_equal(expect_cache_stats(f->cache).input_room, 700000 - base);
     segzstd__cache_open_stream(f->cache, 9, 100000);
     segzstd__cache_open_stream(f->cache, 19, 400000);
     segzstd__cache_open_stream(f->cache, 19, 300000);
+    leave_block(f, 8192);
+    assert_int_equal(expect_cache_stats(f->cache).input_room, 300000 - base);
     assert_true(segzstd__cache_has_room(f->cache, 300000 - base));
     assert_false(segzstd__cache_has_room(f->cache, 300001 - base));
     assert_true(segzstd__cache_has_least_room(f->cache, 350000 - base));
@@ -1042,7 +1046,14 @@ static void test_has_room__streams_open__leaves_an_encoder(void **state)
     segzstd__cache_open_stream(f->cache, 22, 700000);
     assert_true(segzstd__cache_has_room(f->cache, 300000 - base));
     assert_false(segzstd__cache_has_room(f->cache, 300001 - base));
+    assert_int_equal(expect_cache_stats(f->cache).input_room, 300000 - base);
     segzstd__cache_close_stream(f->cache, 22);
+    /* what runs cannot be given up for it */
+    segzstd__mem_charge_tables(&f->cache->mem, 650000 - base);
+    assert_int_equal(expect_cache_stats(f->cache).input_room, 50000);
+    segzstd__mem_charge_tables(&f->cache->mem, 60000);
+    assert_int_equal(expect_cache_stats(f->cache).input_room, 0);
+    segzstd__mem_uncharge_tables(&f->cache->mem, 710000 - base);
 }
 
 /* An idle encoder goes for input, a held one only for the least; and none goes

@@ -629,7 +629,7 @@ def test_overload_is_counted(serve, upstream):
     values = status(nginx)
     assert values["no_memory"] > 0, values
     assert values["cache"]["stored_bytes"] > 0, values
-    assert values["not_compressed"]["memory"] == 1, values
+    assert values["not_compressed"]["memory"] > 0, values
     assert values["failed"] == 0
 
 
