@@ -1406,6 +1406,67 @@ static void test_cache__many_threads__limits_hold_and_nothing_is_lost(
     hammer(f, &options);
 }
 
+/* An allocator that looks whether it is called under the cache's lock. */
+struct watcher {
+    struct segzstd_cache *cache; /* NULL: there is none yet, or no more */
+    unsigned calls, locked;
+};
+
+static void watch(struct watcher *w)
+{
+    w->calls++;
+    if (w->cache == NULL)
+        return;
+    if (pthread_mutex_trylock(&w->cache->lock) == 0)
+        pthread_mutex_unlock(&w->cache->lock);
+    else
+        w->locked++;
+}
+
+static void *watched_alloc(void *opaque, size_t size)
+{
+    watch(opaque);
+    return malloc(size);
+}
+
+static void watched_free(void *opaque, void *ptr)
+{
+    watch(opaque);
+    free(ptr);
+}
+
+/* The host may take its time, or look at the cache's statistics. */
+static void test_cache__any_call__allocator_is_called_without_the_lock(
+    void **state)
+{
+    struct watcher w = {NULL, 0, 0};
+    segzstd_allocator allocator = {watched_alloc, watched_free, &w};
+    segzstd_cache_options options = SEGZSTD_CACHE_OPTIONS_INIT;
+
+    (void)state;
+    options.allocator = &allocator;
+    options.workers = 4;
+    options.idle_ns = 1000;
+    for (unsigned i = 0; i < 4; i++) {
+        struct user u = {.rng = rng_seed(i)};
+        struct segzstd_cache *cache;
+
+        options.retention = (segzstd_retention)(i % 3);
+        options.retain_bytes = 30000;
+        options.byte_budget = i == 3 ? 120000 : 0;
+        assert_int_equal(segzstd_cache_new(&cache, &options), 0);
+        w.cache = u.cache = cache;
+        use_cache(&u);
+        expect_no_fault(u.fault);
+        while (segzstd__cache_reclaim(cache))
+            ;
+        w.cache = NULL;
+        segzstd_cache_free(cache);
+    }
+    assert_true(w.calls > 1000);
+    assert_int_equal(w.locked, 0);
+}
+
 #define BARE(test) cmocka_unit_test_setup_teardown(test, setup_none, teardown)
 #define WITH_CACHE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
@@ -1458,6 +1519,7 @@ int main(void)
         WITH_CACHE(test_counters__added__are_in_the_statistics),
         WITH_CACHE(test_get_stats__memory__is_by_kind),
         WITH_CACHE(test_get_stats__size_of_an_older_caller__is_respected),
+        BARE(test_cache__any_call__allocator_is_called_without_the_lock),
         BARE(test_cache__many_threads__limits_hold_and_nothing_is_lost),
     };
 
