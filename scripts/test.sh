@@ -11,8 +11,9 @@
 #   valgrind  the unit tests in their short form
 #   nginx     the NGINX modules in the system's NGINX, short form
 #   nginx-asan      linked into an NGINX with the address sanitizer: buffers,
-#                   flushes, subrequests, threads, HTTP/2 and life cycles, with
-#                   adaptive segments on the pool, and on the loop
+#                   flushes, subrequests, threads, HTTP/2, files, headers and
+#                   life cycles, with adaptive segments on the pool, and on the
+#                   loop
 #   nginx-valgrind  in one under valgrind: life cycles with adaptive segments
 #   fuzz      each fuzz target for FUZZ_SECONDS (60)
 #   libzstd   the unit tests with the libzstd of Debian 11 and 13, short form
@@ -31,6 +32,7 @@ skipped=0
 launcher=
 # what frees and reuses memory in unusual ways
 asan_tests='lifecycle or threads or chain or flush or subrequest or h2'
+asan_tests+=' or static or headers'
 valgrind_tests='lifecycle'
 
 # Prints what the command said only if it failed.
