@@ -217,10 +217,10 @@ typedef struct segzstd_cache_options {
      * it is reached idle memory is released first, then calls are refused with
      * SEGZSTD_ERR_NOMEM. Of copied input so much is taken that an eighth is left
      * for output and enough for one encoder, so that some stream can always go
-     * on; for that the budget has to be at least 16/13 of
-     * segzstd_encoder_bytes(). With less, all streams may wait until the host
-     * calls segzstd_stream_store() or gives one up. While jobs are refused
-     * memory, fewer are given out than there are workers. 0: no bound.
+     * on, if the budget is at least 16/13 of segzstd_encoder_bytes() and 4 MiB.
+     * With less, or where fixed segments need more, all streams may wait until
+     * the host calls segzstd_stream_store() or gives one up. While jobs are
+     * refused memory, fewer are given out than there are workers. 0: no bound.
      * Without an allocator of the host, blocks of 256 KiB and more are mapped,
      * so that what is released goes back to the system. */
     uint64_t byte_budget;
@@ -496,7 +496,8 @@ SEGZSTD_API void *segzstd_stream_user(const segzstd_stream *stream);
  * or fewer when the input window is full or no memory is to be had; push the
  * rest later. `op` takes effect when all were. `src` may be NULL if len is 0.
  * Returns 0 (also when fewer were taken for a full window), SEGZSTD_ERR_NOMEM
- * (*taken bytes were taken before that), SEGZSTD_ERR_STATE after end,
+ * (*taken bytes were taken before that; without fixed segmentation all that
+ * waits is then compressed as if flushed), SEGZSTD_ERR_STATE after end,
  * SEGZSTD_ERR_INVALID, or the stream's fatal error; SEGZSTD_ERR_SIZE if
  * the content differs from a certain size: then the frame cannot be ended,
  * but all that was taken can still be compressed and read.

@@ -164,6 +164,8 @@ static bool fits_one_call(const struct segzstd_stream *s,
                       ? s->options.segment_bytes
                       : segzstd__plan_whole_bytes(s->options.level);
 
+    if (s->short_jobs != 0 && !segzstd__stream_is_fixed(s))
+        most = min_size(most, BLOCK_BYTES_MAX);
     return s->ended && !s->wrong_size && seg->fed == 0 &&
            seg->end == s->pos_in && seg->end <= most;
 }
@@ -181,6 +183,9 @@ static uint64_t job_end(const struct segzstd_stream *s,
         return seg->fed + bytes;
     if (seg->fed == 0)
         most = segzstd__plan_first_bytes(s->options.level);
+    /* all that a job makes is in memory at its end */
+    if (s->short_jobs != 0)
+        most = min_size(most, BLOCK_BYTES_MAX);
     /* a short rest joins the last job */
     if (!seg->open && bytes <= most + most / 8)
         return seg->fed + bytes;

@@ -324,8 +324,12 @@ int segzstd_stream_push(segzstd_stream *stream, const void *src, size_t len,
     room = window_room(stream);
     error = copy_bytes(stream, src, min_size(len, room));
     *taken = (size_t)(stream->pos_in - before);
-    if (error != 0)
+    if (error != 0) {
+        /* what is there must not wait for more, which waits for its memory */
+        if (!segzstd__stream_is_fixed(stream))
+            stream->pos_flush = stream->pos_in;
         return error;
+    }
     return len <= room ? apply_op(stream, op) : 0;
 }
 

@@ -47,8 +47,8 @@ struct segzstd_stream {
     const char *zstd_error;
     unsigned jobs_out;
     bool orphan; /* freed by the host while jobs were out */
-    /* Jobs that are to read small extents and prime with nothing yet, since
-     * memory was short for one that was alone. */
+    /* Jobs that are to be short, read small extents and prime with nothing yet,
+     * since memory was short for one that was alone. */
     unsigned short_jobs;
     segzstd_stream_stats stats;
 };

@@ -169,7 +169,7 @@ static void test_push__fixed_segments__memory_stays_small(void **state)
 
 /* ---- more streams than memory ---- */
 
-enum { STREAMS_MAX = 20 };
+enum { STREAMS_MAX = 40 };
 
 /* How the content comes into the streams of a crowd. */
 enum intake { BY_READER, COPIED };
@@ -279,6 +279,7 @@ static void test_budget__many_readers__all_come_to_their_end(void **state)
 {
     (void)state;
     take_turns(BY_READER, 1, 20, 16 * EXPECT_MIB, 3);
+    take_turns(BY_READER, 40, 2, 4 * EXPECT_MIB, 1);
     take_turns(BY_READER, 10, 20, 64 * EXPECT_MIB, 3);
     take_turns(BY_READER, 20, 20, 128 * EXPECT_MIB, 3);
     /* less than two encoders */
@@ -289,6 +290,8 @@ static void test_budget__much_copied__all_come_to_their_end(void **state)
 {
     (void)state;
     take_turns(COPIED, 20, 10, 64 * EXPECT_MIB, 3);
+    /* less than a block for each stream, and than what a job could make */
+    take_turns(COPIED, 40, 2, 4 * EXPECT_MIB, 1);
     take_turns(COPIED, 10, 10, 48 * EXPECT_MIB, 9);
     take_turns(COPIED, 10, 6, 80 * EXPECT_MIB, 12);
     take_turns(COPIED, 4, 12, 112 * EXPECT_MIB, 19);

@@ -633,7 +633,8 @@ static void test_push__no_memory__keeps_what_was_taken(void **state)
             break;
         assert_int_equal(rc, SEGZSTD_ERR_NOMEM);
         assert_true(taken < 2000000);
-        assert_int_equal(f->stream->pos_flush, 0);
+        /* or it could wait for a whole block for ever */
+        assert_int_equal(f->stream->pos_flush, 1000 + taken);
         push(f, 2000000 - taken, SEGZSTD_CONTINUE);
         expect_extent(f, tail_of(f), 0);
         refused++;
