@@ -275,28 +275,52 @@ static void take_turns(enum intake intake, unsigned count, size_t mib,
     free(pattern);
 }
 
+struct turns {
+    unsigned count;
+    size_t mib; /* of each stream */
+    unsigned budget_mib;
+    int level;
+};
+
+/* The first of them in the short form. */
+static void take_all_turns(enum intake intake, const struct turns *turns,
+                           size_t count)
+{
+    size_t n = env_pick("crowds of streams", count, 1);
+
+    for (size_t i = 0; i < n; i++)
+        take_turns(intake, turns[i].count, turns[i].mib,
+                   turns[i].budget_mib * EXPECT_MIB, turns[i].level);
+}
+
 static void test_budget__many_readers__all_come_to_their_end(void **state)
 {
+    static const struct turns turns[] = {
+        {3, 4, 16, 9}, /* less than two encoders */
+        {3, 20, 16, 9},  {1, 20, 16, 3},   {40, 2, 4, 1},
+        {10, 20, 64, 3}, {20, 20, 128, 3},
+    };
+
     (void)state;
-    take_turns(BY_READER, 1, 20, 16 * EXPECT_MIB, 3);
-    take_turns(BY_READER, 40, 2, 4 * EXPECT_MIB, 1);
-    take_turns(BY_READER, 10, 20, 64 * EXPECT_MIB, 3);
-    take_turns(BY_READER, 20, 20, 128 * EXPECT_MIB, 3);
-    /* less than two encoders */
-    take_turns(BY_READER, 3, 20, 16 * EXPECT_MIB, 9);
+    take_all_turns(BY_READER, turns, 6);
 }
 
 static void test_budget__much_copied__all_come_to_their_end(void **state)
 {
+    static const struct turns turns[] = {
+        {6, 3, 18, 9},
+        {20, 10, 64, 3},
+        /* less than a block for each stream, and than what a job could make */
+        {40, 2, 4, 1},
+        {10, 10, 48, 9},
+        {10, 6, 80, 12},
+        {4, 12, 112, 19},
+        /* for an encoder, but not for one that is primed */
+        {1, 24, 176, 22},
+    };
+
     (void)state;
-    take_turns(COPIED, 20, 10, 64 * EXPECT_MIB, 3);
-    /* less than a block for each stream, and than what a job could make */
-    take_turns(COPIED, 40, 2, 4 * EXPECT_MIB, 1);
-    take_turns(COPIED, 10, 10, 48 * EXPECT_MIB, 9);
-    take_turns(COPIED, 10, 6, 80 * EXPECT_MIB, 12);
-    take_turns(COPIED, 4, 12, 112 * EXPECT_MIB, 19);
-    /* for an encoder, but not for one that is primed */
-    take_turns(COPIED, 1, 24, 176 * EXPECT_MIB, 22);
+    take_all_turns(COPIED, turns, 7);
 }
 
 int main(void)
