@@ -637,6 +637,17 @@ ngx_http_zstd_static_send(ngx_http_request_t *r)
 
     rc = ngx_http_send_header(r);
 
+    if (rc > NGX_OK) {
+
+        /* an error page comes instead: a range was wrong, for example */
+
+        h->hash = 0;
+        r->headers_out.content_encoding = NULL;
+        r->allow_ranges = 0;
+
+        ngx_http_clear_etag(r);
+    }
+
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
         return rc;
     }

@@ -287,6 +287,32 @@ def test_reading(site, how):
     check_plain(fetch(nginx, "/bad.txt"), TEXT)
 
 
+def test_range_that_is_not_there(site):
+    """The error page is no zstd; one that is a file has its own coding."""
+    nginx = site(
+        ON + "location /page/ { error_page 416 /e.txt; alias {root}/; }"
+        "location /late/ { zstd_prefer off; alias {root}/; }",
+        {"e.txt": b"sorry" * 100, "e.txt.zst": compressed(b"sorry" * 100)},
+    )
+    fields = {"Range": "bytes=9999999-"}
+    for protocol in PROTOCOLS:
+        for path in ("/a.txt", "/late/a.txt"):
+            response = fetch(
+                nginx, path, protocol, accept=BROWSER, fields=fields
+            )
+            assert response.status == 416
+            assert response.get("Content-Encoding") is None
+            assert response.get("ETag") is None
+            assert b"416 Requested Range Not Satisfiable" in response.body
+        response = fetch(
+            nginx, "/page/a.txt", protocol, accept="zstd", fields=fields
+        )
+        assert response.status == 416
+        assert response.get("Content-Encoding") == "zstd"
+        decoder = zstandard.ZstdDecompressor()
+        assert decoder.decompress(response.body) == b"sorry" * 100
+
+
 # Who gets it
 
 
