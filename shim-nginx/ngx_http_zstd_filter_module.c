@@ -35,6 +35,7 @@
 #define NGX_HTTP_ZSTD_INPUT_RATIO  16
 
 
+static void ngx_http_zstd_foresee(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_top_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_first_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_last_header_filter(ngx_http_request_t *r);
@@ -248,6 +249,46 @@ static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
 
 
 /*
+ * A response that nginx may make a 304 of is to have the Vary and the ETag of
+ * what it stands for: RFC 9110, 15.4.5.  Nothing but its headers is left of it
+ * when its turn comes, so this runs before.
+ */
+
+static void
+ngx_http_zstd_foresee(ngx_http_request_t *r)
+{
+    ngx_uint_t                 reason;
+    ngx_http_zstd_weights_t    weights;
+    ngx_http_zstd_loc_conf_t  *conf;
+
+    conf = ngx_http_get_module_loc_conf(r, ngx_http_zstd_filter_module);
+
+    if (!conf->enable || ngx_http_zstd_cache == NULL) {
+        return;
+    }
+
+    reason = ngx_http_zstd_test(r, conf);
+
+    if (reason && reason < NGX_HTTP_ZSTD_BYPASS) {
+        return;
+    }
+
+    if (reason == 0) {
+        ngx_http_zstd_weigh(r, &weights);
+
+        if (ngx_http_zstd_choose(&weights, conf->accept.prefer)
+            == NGX_DECLINED)
+        {
+            reason = NGX_HTTP_ZSTD_ACCEPT;
+        }
+    }
+
+    ngx_http_set_ctx(r, &ngx_http_zstd_reasons[reason],
+                     ngx_http_zstd_filter_module);
+}
+
+
+/*
  * With TLS nginx asks for all content in memory, since it cannot send a file.
  * What is compressed is not sent as a file, so jobs may read it; but another
  * filter may ask for memory too.  So what nginx has asked for is taken back
@@ -258,6 +299,12 @@ static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
 static ngx_int_t
 ngx_http_zstd_top_header_filter(ngx_http_request_t *r)
 {
+    if (r == r->main && r->headers_out.status == NGX_HTTP_OK
+        && (r->headers_in.if_none_match || r->headers_in.if_modified_since))
+    {
+        ngx_http_zstd_foresee(r);
+    }
+
 #if (NGX_HTTP_SSL)
 
     ngx_connection_t          *c;
@@ -293,12 +340,25 @@ ngx_http_zstd_first_header_filter(ngx_http_request_t *r)
 {
     ngx_int_t                  rc;
     ngx_uint_t                 reason;
+    ngx_http_zstd_ctx_t       *ctx;
     ngx_http_zstd_weights_t    weights;
     ngx_http_zstd_loc_conf_t  *conf;
 
     conf = ngx_http_get_module_loc_conf(r, ngx_http_zstd_filter_module);
 
     if (r != r->main || !conf->enable || ngx_http_zstd_cache == NULL) {
+        return ngx_http_zstd_first_next(r);
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_zstd_filter_module);
+
+    if (ctx && r->headers_out.status == NGX_HTTP_NOT_MODIFIED) {
+        ngx_http_zstd_slot->reasons[NGX_HTTP_ZSTD_NO_BODY]++;
+
+        if (ctx->reason == NGX_HTTP_ZSTD_COMPRESSED) {
+            ngx_http_weak_etag(r);
+        }
+
         return ngx_http_zstd_first_next(r);
     }
 
@@ -1459,8 +1519,9 @@ ngx_http_zstd_stats(ngx_http_request_t *r, ngx_http_zstd_stats_t *stats)
 
     stats->reason = ctx->reason;
 
-    if (ctx->reason == NGX_HTTP_ZSTD_COMPRESSED
-        && r->method == NGX_HTTP_HEAD)
+    if (r->headers_out.status == NGX_HTTP_NOT_MODIFIED
+        || (ctx->reason == NGX_HTTP_ZSTD_COMPRESSED
+            && r->method == NGX_HTTP_HEAD))
     {
         stats->reason = NGX_HTTP_ZSTD_NO_BODY;
     }

@@ -2,6 +2,7 @@
 be touched: section E of the reported faults."""
 
 import gzip
+import os
 import re
 
 import pytest
@@ -198,6 +199,48 @@ def test_etag_becomes_weak(serve, mode, upstream):
     assert fetch(nginx, "/strong").get("ETag") == 'W/"a-b"'
     assert fetch(nginx, "/weak").get("ETag") == 'W/"a-b"'
     assert fetch(nginx, "/bad").get("ETag") is None
+
+
+def test_not_modified_has_the_headers_of_what_it_stands_for(
+    serve, mode, upstream
+):
+    """RFC 9110, 15.4.5: its Vary, and its ETag."""
+    upstream.reply("/up", lambda *_: whole(CONTENT, ETag='"a-b"'))
+    nginx = serve(
+        "location /up { %s proxy_cache c; proxy_cache_valid 200 1h; }"
+        % (PROXY % upstream.address)
+        + """
+        location /off/ { zstd off; alias {root}/; }
+        location /no_vary/ { zstd_vary off; alias {root}/; }
+        location /type/ { types { } default_type a/b; zstd_types c/d;
+                          alias {root}/; }
+        location /bypass/ { zstd_bypass 1; alias {root}/; }
+        """,
+        mode,
+        http="proxy_cache_path {prefix}/cache keys_zone=c:1m;"
+        "log_format z '$status $zstd_reason';"
+        "access_log {prefix}/z.log z;",
+        files={"f": CONTENT},
+    )
+    places = ("/f", "/up", "/off/f", "/no_vary/f", "/type/f", "/bypass/f")
+    for place in places:
+        for accept in ("zstd", "gzip;q=0.1, zstd", "zstd;q=0", None):
+            response = fetch(nginx, place, accept=accept)
+            assert response.status == 200
+            tag = response.get("ETag")
+            again = fetch(
+                nginx, place, accept=accept, fields={"If-None-Match": tag}
+            )
+            assert again.status == 304 and again.body == b""
+            assert again.get("Content-Encoding") is None
+            assert again.get("ETag") == tag, (place, accept)
+            assert vary_of(again) == vary_of(response), (place, accept)
+    # a client's other copy is not told by it
+    fields = {"If-None-Match": '"another"'}
+    round_trip(nginx, "/f", CONTENT, fields=fields)
+    with open(os.path.join(nginx.prefix, "z.log")) as f:
+        reasons = [line.split()[1] for line in f if line.startswith("304 ")]
+    assert reasons.count("no_body") == 20 and reasons.count("off") == 4
 
 
 @pytest.mark.parametrize(
