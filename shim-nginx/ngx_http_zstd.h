@@ -87,7 +87,7 @@ typedef struct {
                                                  * of the content or library */
     ngx_atomic_t               queue_full;      /* jobs that a pool refused */
     ngx_atomic_t               no_memory;       /* times zstd_memory was hit */
-    ngx_atomic_t               bytes_in;        /* of finished and aborted */
+    ngx_atomic_t               bytes_in;        /* compressed or stored */
     ngx_atomic_t               bytes_out;
     ngx_atomic_t               cpu_ns;          /* of all jobs */
     ngx_atomic_t               reasons[NGX_HTTP_ZSTD_REASONS];
@@ -204,7 +204,7 @@ typedef struct ngx_http_zstd_ctx_s {
                                                  * it took one */
 
     ngx_uint_t                 reason;          /* ngx_http_zstd_reason_e */
-    segzstd_stream_stats       stats;           /* when the stream was freed */
+    segzstd_stream_stats       stats;           /* as they were counted */
     int                        error;           /* fatal, of the stream */
 
     unsigned                   queued:1;        /* in the queue of waiting */
@@ -355,6 +355,9 @@ void ngx_http_zstd_post_ready(void);
 
 /* passes on what is ready, takes what fits; NGX_ERROR: the response failed */
 ngx_int_t ngx_http_zstd_drive(ngx_http_zstd_ctx_t *ctx);
+
+/* adds what has come of a response to the counters */
+void ngx_http_zstd_count(ngx_http_zstd_ctx_t *ctx);
 
 /* the client does not read as fast as its response is made */
 ngx_uint_t ngx_http_zstd_is_slow(ngx_http_zstd_ctx_t *ctx);

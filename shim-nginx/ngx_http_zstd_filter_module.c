@@ -1444,14 +1444,28 @@ ngx_http_zstd_free_stream(ngx_http_zstd_ctx_t *ctx)
 
     ngx_http_zstd_leave_queue(ctx);
 
-    (void) segzstd_stream_get_stats(ctx->stream, &ctx->stats);
+    ngx_http_zstd_count(ctx);
 
     segzstd_stream_free(ctx->stream);
     ctx->stream = NULL;
+}
 
-    ngx_http_zstd_slot->bytes_in += ctx->stats.bytes_in;
-    ngx_http_zstd_slot->bytes_out += ctx->stats.bytes_out;
-    ngx_http_zstd_slot->cpu_ns += ctx->stats.cpu_ns;
+
+/* what has come of it since it was counted last; the stream is there */
+
+void
+ngx_http_zstd_count(ngx_http_zstd_ctx_t *ctx)
+{
+    segzstd_stream_stats  *stats, before;
+
+    stats = &ctx->stats;
+    before = *stats;
+
+    (void) segzstd_stream_get_stats(ctx->stream, stats);
+
+    ngx_http_zstd_slot->bytes_in += stats->bytes_done - before.bytes_done;
+    ngx_http_zstd_slot->bytes_out += stats->bytes_out - before.bytes_out;
+    ngx_http_zstd_slot->cpu_ns += stats->cpu_ns - before.cpu_ns;
 }
 
 
@@ -1514,7 +1528,7 @@ ngx_http_zstd_stats(ngx_http_request_t *r, ngx_http_zstd_stats_t *stats)
     }
 
     if (ctx->stream) {
-        (void) segzstd_stream_get_stats(ctx->stream, &ctx->stats);
+        ngx_http_zstd_count(ctx);
     }
 
     stats->reason = ctx->reason;
@@ -1526,7 +1540,8 @@ ngx_http_zstd_stats(ngx_http_request_t *r, ngx_http_zstd_stats_t *stats)
         stats->reason = NGX_HTTP_ZSTD_NO_BODY;
     }
 
-    stats->bytes_in = ctx->stats.bytes_in;
+    /* of a file all is taken at once, and compressed as the client reads */
+    stats->bytes_in = ctx->stats.bytes_done;
     stats->bytes_out = ctx->stats.bytes_out;
     stats->segments = ctx->stats.segments;
     stats->cpu_ns = ctx->stats.cpu_ns;

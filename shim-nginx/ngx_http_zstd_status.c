@@ -83,11 +83,11 @@ static ngx_http_zstd_metric_t  ngx_http_zstd_metrics[] = {
 
     { "bytes_in", "input_bytes_total", NGX_HTTP_ZSTD_COUNTER, 0,
       ngx_http_zstd_field(bytes_in),
-      "Content bytes of ended responses" },
+      "Content bytes that were compressed or stored" },
 
     { "bytes_out", "output_bytes_total", NGX_HTTP_ZSTD_COUNTER, 0,
       ngx_http_zstd_field(bytes_out),
-      "Compressed bytes of ended responses" },
+      "Bytes that were made of them" },
 
     { "cpu_seconds", "cpu_seconds_total", NGX_HTTP_ZSTD_COUNTER, 1,
       ngx_http_zstd_field(cpu_ns),

@@ -429,6 +429,7 @@ ngx_http_zstd_done(ngx_http_zstd_task_t *task)
         }
     }
 
+    ngx_http_zstd_count(ctx);
     ngx_http_zstd_count_cache();
 
     if (rc == SEGZSTD_ERR_NOMEM) {

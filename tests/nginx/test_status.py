@@ -476,6 +476,41 @@ def test_aborted_response_is_counted_so_far(serve, mode):
     assert values["bytes_out"] > 0
 
 
+def test_counters_follow_the_work(serve, mode):
+    """Not what a file has, and not when a response ends: a stream of events
+    may take days."""
+    size = 40 * MIB
+    nginx = serve(
+        PAGES,
+        mode,
+        http="log_format z '$zstd_bytes_in $zstd_bytes_out';"
+        "access_log {prefix}/z.log z;",
+        files={"f": data.text(size)},
+        listen_options="sndbuf=32k",
+    )
+    with http1.Connection(nginx.port, receive_buffer=4096) as client:
+        client.request("/f")
+        client.head()
+
+        def worked():
+            values = status(nginx)["all"]
+            return values if values["cpu_seconds"] else None
+
+        values = wait_for(worked, "work to be counted")
+        assert values["finished"] == 0
+        assert 0 < values["bytes_in"] < size // 2
+        assert 0 < values["bytes_out"] < values["bytes_in"]
+        client.abort()
+
+    def logged():
+        with open(os.path.join(nginx.prefix, "z.log")) as f:
+            return [line for line in f if not line.startswith("- ")]
+
+    (line,) = wait_for(logged, "the log")
+    assert int(line.split()[0]) < size // 2
+    assert int(line.split()[0]) < 5 * int(line.split()[1])
+
+
 # outside of the cache: the series of a number in the JSON page
 SERIES = {
     "jobs_running": "jobs_running",
