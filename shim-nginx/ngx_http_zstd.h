@@ -87,9 +87,11 @@ typedef struct {
                                                  * of the content or library */
     ngx_atomic_t               queue_full;      /* jobs that a pool refused */
     ngx_atomic_t               no_memory;       /* times zstd_memory was hit */
-    ngx_atomic_t               bytes_in;        /* compressed or stored */
-    ngx_atomic_t               bytes_out;
-    ngx_atomic_t               cpu_ns;          /* of all jobs */
+    volatile uint64_t          bytes_in;        /* compressed or stored; an
+                                                 * ngx_atomic_t may have 32
+                                                 * bits */
+    volatile uint64_t          bytes_out;
+    volatile uint64_t          cpu_ns;          /* of all jobs */
     ngx_atomic_t               reasons[NGX_HTTP_ZSTD_REASONS];
                                                 /* responses not compressed */
     segzstd_cache_stats        cache;           /* a copy, at most 1 s old
