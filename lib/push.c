@@ -200,7 +200,7 @@ static int open_segment(struct segzstd_stream *stream)
 }
 
 /* Makes sure that the tail is open and its extent has room. */
-static int ensure_tail(struct segzstd_stream *stream)
+static int find_tail(struct segzstd_stream *stream)
 {
     struct segzstd__segment *tail = segzstd__stream_tail(stream);
 
@@ -211,6 +211,19 @@ static int ensure_tail(struct segzstd_stream *stream)
             return 0;
     }
     return open_segment(stream);
+}
+
+/* Where there is no memory for an extent it may be that of the last one, which
+ * has been compressed: then its end is enough. */
+static int ensure_tail(struct segzstd_stream *stream)
+{
+    int error = find_tail(stream);
+
+    if (error == SEGZSTD_ERR_NOMEM && stream->waiting == 0) {
+        segzstd_stream_rest(stream);
+        error = find_tail(stream);
+    }
+    return error;
 }
 
 static int copy_bytes(struct segzstd_stream *stream, const uint8_t *src,

@@ -323,6 +323,44 @@ static void test_budget__much_copied__all_come_to_their_end(void **state)
     take_all_turns(COPIED, turns, 7);
 }
 
+/* The segment's extent is most of the budget, and when all in it has been
+ * compressed it must not be what the next one waits for. */
+static void test_budget__less_than_a_segment__flushes_come_through(void **state)
+{
+    segzstd_cache_options co = SEGZSTD_CACHE_OPTIONS_INIT;
+    segzstd_stream_options so = SEGZSTD_STREAM_OPTIONS_INIT;
+    unsigned char *pattern = data_new(PATTERN_BYTES, DATA_TEXT, 1);
+    size_t pushed = 0, size = 24 * EXPECT_MIB;
+    struct host host = {.pattern = pattern};
+    unsigned idle_turns = 0;
+
+    (void)state;
+    co.workers = WORKERS;
+    co.byte_budget = 8 * EXPECT_MIB;
+    so.level = 1;
+    so.segment_bytes = 16 * EXPECT_MIB;
+    so.input_bytes = EXPECT_MIB;
+    assert_int_equal(segzstd_cache_new(&host.cache, &co), 0);
+    host.stream = expect_stream(host.cache, &so);
+    while (pushed < size) {
+        size_t at = pushed % PATTERN_BYTES, taken, none;
+        size_t len = PATTERN_BYTES - at < 65536 ? PATTERN_BYTES - at : 65536;
+        int error = segzstd_stream_push(host.stream, pattern + at, len,
+                                        SEGZSTD_FLUSH, &taken);
+
+        pushed += taken;
+        assert_true(error == 0 || error == SEGZSTD_ERR_NOMEM);
+        if (error != 0)
+            assert_int_equal(
+                segzstd_stream_push(host.stream, NULL, 0, SEGZSTD_FLUSH, &none),
+                0);
+        idle_turns = advance(host.stream) || taken != 0 ? 0 : idle_turns + 1;
+        assert_true(idle_turns < 10);
+    }
+    free_host(&host);
+    free(pattern);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +371,8 @@ int main(void)
         cmocka_unit_test(test_push__fixed_segments__memory_stays_small),
         cmocka_unit_test(test_budget__many_readers__all_come_to_their_end),
         cmocka_unit_test(test_budget__much_copied__all_come_to_their_end),
+        cmocka_unit_test(
+            test_budget__less_than_a_segment__flushes_come_through),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
