@@ -137,6 +137,7 @@ class Server:
                 free_port() for _ in range(3)
             )
         self.daemon = daemon
+        self.count = workers
         listen = []
         if build.nginx_has("http_v2_module"):
             listen.append("listen 127.0.0.1:%d http2;" % self.h2_port)
@@ -237,8 +238,13 @@ class Server:
             self.process.wait()
             self.process = Daemon(self.prefix)
             self.master = self.process.pid
-        self.first_workers = wait_for(self.workers, "workers")
+        self.first_workers = wait_for(self.all_workers, "workers")
         return self
+
+    def all_workers(self):
+        """The workers, as soon as all that were asked for have begun."""
+        found = self.workers()
+        return found if len(found) >= self.count else None
 
     def answers(self):
         if self.process.poll() not in (None, 0 if self.daemon else None):
