@@ -239,6 +239,7 @@ ngx_http_zstd_run_inline(ngx_http_zstd_ctx_t *ctx)
         rc = segzstd_job_complete(job);
 
         ngx_http_zstd_slot->jobs_loop++;
+        ngx_http_zstd_count(ctx);
         ngx_http_zstd_count_cache();
     }
 

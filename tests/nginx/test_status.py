@@ -511,6 +511,26 @@ def test_counters_follow_the_work(serve, mode):
     assert int(line.split()[0]) < 5 * int(line.split()[1])
 
 
+def test_counters_of_an_event_stream(serve, mode, upstream):
+    """It is short work, which the loop does at once, and never ends."""
+    end = threading.Event()
+    upstream.reply("/", chunked(b"an event\n" * 10, Wait(end)))
+    nginx = serve(
+        PAGES
+        + "location / { %s proxy_buffering off; }" % (PROXY % upstream.address),
+        mode,
+    )
+    with http1.Connection(nginx.port) as client:
+        client.request("/")
+        client.head()
+        client.piece()
+        values = settled(nginx, bytes_in=90)["all"]
+        assert values["finished"] == 0
+        assert values["bytes_out"] > 0 and values["cpu_seconds"] > 0
+        end.set()
+        client.read()
+
+
 # outside of the cache: the series of a number in the JSON page
 SERIES = {
     "jobs_running": "jobs_running",
