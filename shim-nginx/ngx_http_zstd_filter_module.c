@@ -41,6 +41,8 @@ static ngx_int_t ngx_http_zstd_first_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_zstd_last_header_filter(ngx_http_request_t *r);
 static void ngx_http_zstd_ask_memory(ngx_http_request_t *r);
 static void ngx_http_zstd_keep_files(ngx_http_zstd_ctx_t *ctx);
+static ngx_uint_t ngx_http_zstd_decide(ngx_http_request_t *r,
+    ngx_http_zstd_loc_conf_t *conf);
 static ngx_uint_t ngx_http_zstd_test(ngx_http_request_t *r,
     ngx_http_zstd_loc_conf_t *conf);
 static ngx_int_t ngx_http_zstd_start(ngx_http_request_t *r,
@@ -74,6 +76,7 @@ static ngx_uint_t ngx_http_zstd_has_first(ngx_http_zstd_ctx_t *ctx);
 static ngx_uint_t ngx_http_zstd_is_busy(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_failed(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_give_up(ngx_http_zstd_ctx_t *ctx);
+static void ngx_http_zstd_cancel(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_free_stream(ngx_http_zstd_ctx_t *ctx);
 static void ngx_http_zstd_terminate(void *data);
 static void ngx_http_zstd_cleanup(void *data);
@@ -258,7 +261,6 @@ static void
 ngx_http_zstd_foresee(ngx_http_request_t *r)
 {
     ngx_uint_t                 reason;
-    ngx_http_zstd_weights_t    weights;
     ngx_http_zstd_loc_conf_t  *conf;
 
     conf = ngx_http_get_module_loc_conf(r, ngx_http_zstd_filter_module);
@@ -267,24 +269,16 @@ ngx_http_zstd_foresee(ngx_http_request_t *r)
         return;
     }
 
-    reason = ngx_http_zstd_test(r, conf);
+    reason = ngx_http_zstd_decide(r, conf);
 
-    if (reason && reason < NGX_HTTP_ZSTD_BYPASS) {
-        return;
+    if (reason == NGX_HTTP_ZSTD_PREFERENCE) {
+        reason = NGX_HTTP_ZSTD_COMPRESSED;
     }
 
-    if (reason == 0) {
-        ngx_http_zstd_weigh(r, &weights);
-
-        if (ngx_http_zstd_choose(&weights, conf->accept.prefer)
-            == NGX_DECLINED)
-        {
-            reason = NGX_HTTP_ZSTD_ACCEPT;
-        }
+    if (reason == NGX_HTTP_ZSTD_COMPRESSED || reason >= NGX_HTTP_ZSTD_BYPASS) {
+        ngx_http_set_ctx(r, &ngx_http_zstd_reasons[reason],
+                         ngx_http_zstd_filter_module);
     }
-
-    ngx_http_set_ctx(r, &ngx_http_zstd_reasons[reason],
-                     ngx_http_zstd_filter_module);
 }
 
 
@@ -338,10 +332,8 @@ ngx_http_zstd_top_header_filter(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_zstd_first_header_filter(ngx_http_request_t *r)
 {
-    ngx_int_t                  rc;
     ngx_uint_t                 reason;
     ngx_http_zstd_ctx_t       *ctx;
-    ngx_http_zstd_weights_t    weights;
     ngx_http_zstd_loc_conf_t  *conf;
 
     conf = ngx_http_get_module_loc_conf(r, ngx_http_zstd_filter_module);
@@ -362,26 +354,13 @@ ngx_http_zstd_first_header_filter(ngx_http_request_t *r)
         return ngx_http_zstd_first_next(r);
     }
 
-    reason = ngx_http_zstd_test(r, conf);
+    reason = ngx_http_zstd_decide(r, conf);
 
     if (reason) {
         ngx_http_zstd_set_reason(r, reason);
-        return ngx_http_zstd_first_next(r);
-    }
 
-    ngx_http_zstd_weigh(r, &weights);
-
-    rc = ngx_http_zstd_choose(&weights, conf->accept.prefer);
-
-    if (rc == NGX_OK) {
-
-        if (ngx_http_zstd_start(r, conf) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-    } else {
-        ngx_http_zstd_set_reason(r, rc == NGX_AGAIN ? NGX_HTTP_ZSTD_PREFERENCE
-                                                    : NGX_HTTP_ZSTD_ACCEPT);
+    } else if (ngx_http_zstd_start(r, conf) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     return ngx_http_zstd_first_next(r);
@@ -479,6 +458,39 @@ ngx_http_zstd_keep_files(ngx_http_zstd_ctx_t *ctx)
     r->connection->sendfile = 1;
 
 #endif
+}
+
+
+/*
+ * A reason not to compress the response, or 0; PREFERENCE: not if another
+ * coding wants it.
+ */
+
+static ngx_uint_t
+ngx_http_zstd_decide(ngx_http_request_t *r, ngx_http_zstd_loc_conf_t *conf)
+{
+    ngx_uint_t               reason;
+    ngx_http_zstd_weights_t  weights;
+
+    reason = ngx_http_zstd_test(r, conf);
+
+    if (reason) {
+        return reason;
+    }
+
+    ngx_http_zstd_weigh(r, &weights);
+
+    switch (ngx_http_zstd_choose(&weights, conf->accept.prefer)) {
+
+    case NGX_OK:
+        return NGX_HTTP_ZSTD_COMPRESSED;
+
+    case NGX_AGAIN:
+        return NGX_HTTP_ZSTD_PREFERENCE;
+
+    default:
+        return NGX_HTTP_ZSTD_ACCEPT;
+    }
 }
 
 
@@ -1427,6 +1439,15 @@ ngx_http_zstd_give_up(ngx_http_zstd_ctx_t *ctx)
     ctx->failed = 1;
     ctx->request->connection->buffered &= ~NGX_HTTP_GZIP_BUFFERED;
 
+    ngx_http_zstd_cancel(ctx);
+}
+
+
+/* jobs that are out are told to be quick, and no more are asked for */
+
+static void
+ngx_http_zstd_cancel(ngx_http_zstd_ctx_t *ctx)
+{
     ngx_http_zstd_leave_queue(ctx);
 
     if (ctx->tasks) {
@@ -1469,10 +1490,7 @@ ngx_http_zstd_count(ngx_http_zstd_ctx_t *ctx)
 }
 
 
-/*
- * The request is to end, maybe long before its jobs do: they are told to be
- * quick.
- */
+/* the request is to end, maybe long before its jobs do */
 
 static void
 ngx_http_zstd_terminate(void *data)
@@ -1481,14 +1499,8 @@ ngx_http_zstd_terminate(void *data)
 
     ctx->terminated = 1;
 
-    if (ctx->stream == NULL) {
-        return;
-    }
-
-    ngx_http_zstd_leave_queue(ctx);
-
-    if (ctx->tasks) {
-        segzstd_stream_cancel(ctx->stream);
+    if (ctx->stream) {
+        ngx_http_zstd_cancel(ctx);
     }
 }
 
