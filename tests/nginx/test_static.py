@@ -19,6 +19,11 @@ BROWSER = "gzip, deflate, br, zstd"
 HAS_GZIP = "--without-http_gzip_module" not in build.nginx_says()
 needs_gzip = pytest.mark.skipif(not HAS_GZIP, reason="NGINX without gzip")
 
+needs_gzip_static = pytest.mark.skipif(
+    not build.nginx_has("http_gzip_static_module"),
+    reason="this NGINX has no gzip_static",
+)
+
 PROTOCOLS = ["h1", "h2"] if build.nginx_has("http_v2_module") else ["h1"]
 
 
@@ -54,6 +59,11 @@ def is_zst(response, content=ZST):
     assert response.get("Content-Encoding") == "zstd"
     assert response.get("Content-Length") == str(len(content))
     assert response.body == content
+
+
+def check_coding(nginx, path, accept, coding):
+    response = fetch(nginx, path, accept=accept)
+    assert response.get("Content-Encoding") == coding, (path, accept)
 
 
 # Where it serves
@@ -316,10 +326,9 @@ def test_range_that_is_not_there(site):
 # Who gets it
 
 
+@needs_gzip_static
 def test_b37_first_choice_comes_before_other_siblings(site):
     """Which sibling won was decided by the order of modules."""
-    if not build.nginx_has("http_gzip_static_module"):
-        pytest.skip("this NGINX has no gzip_static")
     nginx = site(ON + "gzip_static on;", {"a.txt.gz": b"gzipped"})
     for accept, coding in (
         ("gzip, zstd", "zstd"),
@@ -333,14 +342,12 @@ def test_b37_first_choice_comes_before_other_siblings(site):
         ("*", "zstd"),
         ("br", None),
     ):
-        response = fetch(nginx, "/a.txt", accept=accept)
-        assert response.get("Content-Encoding") == coding, accept
+        check_coding(nginx, "/a.txt", accept, coding)
 
 
+@needs_gzip_static
 def test_b37_prefer_decides_between_siblings(site):
     """At equal weights, as it does for the filter."""
-    if not build.nginx_has("http_gzip_static_module"):
-        pytest.skip("this NGINX has no gzip_static")
     nginx = site(
         ON + "gzip_static on; zstd_prefer off;"
         "location /on/ { zstd_prefer on; alias {root}/; }",
@@ -354,8 +361,7 @@ def test_b37_prefer_decides_between_siblings(site):
         # there is no .gz of it
         ("/b.txt", "gzip, zstd", "zstd"),
     ):
-        response = fetch(nginx, path, accept=accept)
-        assert response.get("Content-Encoding") == coding, (path, accept)
+        check_coding(nginx, path, accept, coding)
 
 
 BROTLI = build.nginx_module("ngx_http_brotli_static_module")
@@ -388,8 +394,7 @@ def test_b37_brotli_in_each_load_order(make_server, first):
         # there is no .br of it, so the second choice it is
         ("/b.txt", "br;q=1, zstd;q=0.5", "zstd"),
     ):
-        response = fetch(nginx, path, accept=accept)
-        assert response.get("Content-Encoding") == coding, accept
+        check_coding(nginx, path, accept, coding)
 
 
 def test_second_choice_is_served_before_the_original(site):
