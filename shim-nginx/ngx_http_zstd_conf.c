@@ -795,7 +795,9 @@ ngx_http_zstd_bufs(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     size = ngx_parse_size(&value[2]);
 
-    if (size == NGX_ERROR || size == 0) {
+    if (size == NGX_ERROR || size == 0
+        || (size_t) size > NGX_MAX_SIZE_T_VALUE / (size_t) num)
+    {
         return ngx_http_zstd_bad_size(cf, &value[2], cmd);
     }
 

@@ -245,6 +245,7 @@ def test_b68_default_level_is_1(serve, mode):
         "zstd_max_length x;",
         "zstd_buffers 0 4k;",
         "zstd_buffers 4;",
+        "zstd_buffers 4294967296 4294967296;",
         "zstd_thread_pool;",
         "zstd_parallel_segment_size 1;",
         "zstd_parallel_segment_size x;",
