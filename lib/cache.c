@@ -425,17 +425,19 @@ void segzstd__cache_free(struct segzstd_cache *cache, void *ptr, size_t bytes)
 }
 
 /*
- * What of `most` bytes is kept for encoders: one of the largest that is needed,
- * so that there can be a job. To keep one for each worker makes extents shorter,
- * and so more runs: six readers at level 9 with memory for two made 99 encoders
- * for 124 jobs, instead of 62 for 115. Where one cannot be had at all, half.
+ * What input may have of `most` bytes: all but one encoder of the largest that is
+ * needed, so that there can be a job. To keep one for each worker makes extents
+ * shorter, and so more runs: six readers at level 9 with memory for two made 99
+ * encoders for 124 jobs, instead of 62 for 115. Where one cannot be had at all,
+ * half of the budget is kept.
  */
-static uint64_t keep_for_encoder(const struct segzstd_cache *cache,
-                                 uint64_t need, uint64_t most)
+static uint64_t input_most(const struct segzstd_cache *cache, uint64_t need,
+                           uint64_t most)
 {
-    return need + cache->mem.budget / INPUT_SHARE <= most
-               ? need
-               : cache->mem.budget / 2;
+    uint64_t budget = cache->mem.budget;
+    bool fits = need + budget / INPUT_SHARE <= most;
+
+    return most - (fits ? need : budget / 2);
 }
 
 static uint64_t read_encoder_need(struct segzstd_cache *cache)
@@ -461,7 +463,7 @@ static bool has_room(struct segzstd_cache *cache, size_t bytes, unsigned share,
 
     if (budget == 0)
         return true;
-    most_input = most - keep_for_encoder(cache, read_encoder_need(cache), most);
+    most_input = input_most(cache, read_encoder_need(cache), most);
     do {
         uint64_t used = atomic_load(&cache->mem.used);
         uint64_t encoders = atomic_load(&cache->mem.table_used);
@@ -769,8 +771,7 @@ static uint64_t input_room(const struct segzstd_cache *cache, uint64_t need,
 
     if (budget == 0)
         return UINT64_MAX;
-    return min_u64(sub_or_0(most - keep_for_encoder(cache, need, most),
-                            stats->stream_bytes),
+    return min_u64(sub_or_0(input_most(cache, need, most), stats->stream_bytes),
                    sub_or_0(most, sub_or_0(stats->bytes, stats->idle_bytes)));
 }
 

@@ -81,8 +81,7 @@ struct segzstd_cache {
     unsigned workers_now; /* that there is memory for, as far as is known */
     unsigned jobs_good;   /* since one of them was added or taken away */
     uint64_t streams_open;
-    uint64_t
-        encoder_need; /* bytes of the largest encoder that one of them needs */
+    uint64_t encoder_need; /* bytes of the largest that one of them needs */
     struct segzstd__need needs[LEVEL_SLOTS];
     uint64_t hits, misses, steals;
     uint64_t jobs, bytes_in, bytes_out, stored_bytes, splits;

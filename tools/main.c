@@ -140,6 +140,7 @@ static int compress_one(struct session *session, const char *path,
 static void compress_each(struct session *session)
 {
     const struct args *args = &session->args;
+
     for (size_t i = 0; i < args->file_count; i++) {
         const char *path = args->files[i];
         bool broken, to_stdout = args->to_stdout || path == NULL;
